@@ -1,0 +1,155 @@
+"""Values in words: short, the same on every machine, with at most four digits after the point."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_LONGEST = 400  # characters of one described value
+
+
+def is_key(value):
+    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+
+
+def is_array(value):
+    return isinstance(value, (jax.Array, np.ndarray))
+
+
+def kind(value):
+    """What a value is, with an article: ``a jax.Array``, ``a list``."""
+    if isinstance(value, jax.core.Tracer):
+        return "a tracer"
+    if isinstance(value, jax.Array):
+        return "a jax.Array"
+    if isinstance(value, np.ndarray):
+        return "a NumPy array"
+    if isinstance(value, np.generic):
+        return "a NumPy scalar"
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def describe(value):
+    """One value, in a line or a few: arrays with dtype and shape, trees with their structure."""
+    text = _describe(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 4].rstrip() + " ..."
+
+
+def _describe(value):
+    if isinstance(value, jax.core.Tracer):
+        return f"a tracer of type {value.aval.str_short()}"
+    if is_key(value):
+        return "a random key" if value.shape == () else f"random keys of shape {value.shape}"
+    if isinstance(value, jax.ShapeDtypeStruct):
+        return f"any {value.dtype} of shape {value.shape}"
+    if is_array(value):
+        origin = ", NumPy" if isinstance(value, np.ndarray) else ""
+        return f"{numbers(value)}  ({value.dtype}, shape {value.shape}{origin})"
+    if isinstance(value, np.generic):
+        return f"{numbers(value)}  (NumPy {value.dtype})"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_describe(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        opening, closing = "[]" if isinstance(value, list) else ("(", ",)" if len(value) == 1 else ")")
+        return opening + ", ".join(_describe(item) for item in value) + closing
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
+    try:
+        text = repr(value)
+    except Exception as error:
+        return f"{kind(value)} whose repr fails ({type(error).__name__})"
+    if " at 0x" in text:  # an address differs from run to run
+        return kind(value)
+    return text
+
+
+def numbers(array):
+    """The entries of an array, abbreviated where there are many."""
+    array = np.asarray(array)
+    if array.dtype.kind not in "biufc":  # bfloat16 and its kin
+        array = array.astype(np.float32)
+    options = {"precision": 4, "suppress": True, "threshold": 40, "edgeitems": 3, "linewidth": 80}
+    with np.printoptions(**options):
+        return np.array2string(array)
+
+
+def differences(expected, got, most=5):
+    """Lists the entries in which two arrays (or trees of arrays) differ; empty if they cannot be compared so."""
+    if _numeric(expected) and _numeric(got):
+        return _array_differences(expected, got, most)
+    try:
+        left, structure = jax.tree_util.tree_flatten_with_path(expected)
+        right, other = jax.tree_util.tree_flatten_with_path(got)
+    except Exception:
+        return ""
+    if structure != other or len(left) < 2:
+        return ""
+    lines = []
+    for (path, one), (_, two) in zip(left, right, strict=True):
+        if _numeric(one) and _numeric(two) and (text := _array_differences(one, two, 2)):
+            lines.extend(f"{jax.tree_util.keystr(path)} {line}" for line in text.splitlines())
+    return "\n".join(lines[:most])
+
+
+def _numeric(value):
+    return (is_array(value) and not isinstance(value, jax.core.Tracer) and not is_key(value)) or isinstance(
+        value, (bool, int, float, np.generic)
+    )
+
+
+def _array_differences(expected, got, most):
+    one, two = np.asarray(expected), np.asarray(got)
+    if one.shape != two.shape:
+        return f"in shape: expected {one.shape}, got {two.shape}"
+    lines = []
+    if is_array(expected) and is_array(got) and one.dtype != two.dtype:
+        lines.append(f"in dtype: expected {one.dtype}, got {two.dtype}")
+    if one.shape == ():
+        return "\n".join(lines)
+    wrong = np.argwhere(~np.asarray(close(one, two)))
+    for place in wrong[:most]:
+        index = ", ".join(str(int(i)) for i in place)
+        left, right = one[tuple(place)], two[tuple(place)]
+        lines.append(f"at [{index}]: expected {numbers(left)}, got {numbers(right)}")
+    if len(wrong) > most:
+        lines.append(f"... and at {len(wrong) - most} more of {one.size} places")
+    return "\n".join(lines)
+
+
+_TOLERANCES = {"float64": 1e-9, "float32": 2e-5, "complex64": 2e-5, "complex128": 1e-9, "float16": 2e-3}
+
+
+def tolerance(*dtypes):
+    """What two right answers may differ by, relative to their size: the coarsest of the dtypes decides."""
+    return max(_TOLERANCES.get(str(dtype), 1.6e-2) if _inexact(dtype) else 0.0 for dtype in dtypes)
+
+
+def _inexact(dtype):
+    return jnp.issubdtype(dtype, jnp.inexact)
+
+
+def close(expected, got, rtol=None, atol=None):
+    """Which entries agree: NaN with NaN, infinities exactly, and the rest within the tolerance.
+
+    Both tolerances default to what suits the dtypes. The absolute one grows with the largest finite entry, as
+    numbers of that size, added and subtracted, leave an error of that size; and it is never below that of one.
+    """
+    one, two = np.asarray(expected), np.asarray(got)
+    bound = tolerance(one.dtype, two.dtype)
+    if one.dtype.kind not in "biufcO":
+        one = one.astype(np.float32)
+    if two.dtype.kind not in "biufcO":
+        two = two.astype(np.float32)
+    if one.dtype.kind in "biu" and two.dtype.kind in "biu":
+        return one == two
+    wide = np.complex128 if "c" in one.dtype.kind + two.dtype.kind else np.float64
+    one, two = one.astype(wide), two.astype(wide)
+    finite = np.abs(one[np.isfinite(one)])
+    size = float(finite.max()) if finite.size else 0.0
+    rtol = bound if rtol is None else rtol
+    atol = 0.5 * bound * max(size, 1.0) if atol is None else atol
+    return np.isclose(two, one, rtol=rtol, atol=atol, equal_nan=True)

@@ -1,0 +1,176 @@
+"""An exercise: what it asks, how it is graded, its hints, its solution, and the wrong answers that people give."""
+
+import contextlib
+import dataclasses
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from mlax_tutorial.checking import limits, progress, reader, show
+from mlax_tutorial.checking.describe import describe
+from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED, Failed, NotAttempted, Outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people give, and a part of the diagnosis that it must get."""
+
+    answer: Any
+    says: str
+
+
+class Exercise:
+    """One exercise of a chapter; see `mlax_tutorial.checking` for how to write one.
+
+    The reader calls `check`, `hint` and `solution`. Its name is that of the module's attribute that holds it.
+    """
+
+    def __init__(
+        self,
+        *,
+        title: str,
+        stars: int,
+        minutes: int,
+        why: str,
+        hints: tuple[str, ...],
+        solution: Any,
+        check: Callable[[Any], None],
+        mistakes: tuple[Mistake, ...],
+        seconds: float = limits.SECONDS,
+        iterations: int = limits.ITERATIONS,
+    ):
+        self.title = title
+        self.stars = stars
+        self.minutes = minutes
+        self.why = why
+        self.hints = tuple(hints)
+        self.answer = solution
+        self.mistakes = tuple(mistakes)
+        self.seconds = seconds
+        self.iterations = iterations
+        self._check = check
+        self._hints_given = 0
+
+    @property
+    def chapter(self):
+        """The chapter's name: that of the module that defines the exercise."""
+        return self._check.__module__.rpartition(".")[2]
+
+    @property
+    def name(self):
+        for name, value in vars(sys.modules[self._check.__module__]).items():
+            if value is self:
+                return name
+        return "exercise"
+
+    def __repr__(self):
+        return f"<exercise {self.chapter}.{self.name}: {self.title}>"
+
+    # For the reader
+
+    def check(self, answer):
+        """Grades your answer, shows what is found, and notes it in your progress file."""
+        outcome = self.grade(answer)
+        note = progress.record(self.chapter, self.name, outcome.status)
+        show.show(outcome, note)
+
+    def hint(self):
+        """Shows one more hint at each call."""
+        total = len(self.hints)
+        if self._hints_given < total:
+            self._hints_given += 1
+            rest = total - self._hints_given
+            left = f"{rest} more hint{'s' if rest > 1 else ''}" if rest else "that was the last hint"
+            show.show(
+                show.Page(f"Hint {self._hints_given} of {total}", self.hints[self._hints_given - 1], left)
+            )
+        else:
+            self._hints_given = 0
+            hints = "\n".join(f"{i}. {hint}" for i, hint in enumerate(self.hints, 1))
+            show.show(show.Page("All hints", hints, "then there is `.solution()`"))
+
+    def solution(self):
+        """Shows a solution."""
+        show.show(show.Page(f"A solution of {self.name}", "", "", code=self.solution_text()))
+
+    def solution_text(self):
+        """The source of the solution, under the exercise's name; or the value, where that is the solution."""
+        function = reader.underlying(self.answer)
+        if not inspect.isfunction(function):
+            return describe(self.answer) if not isinstance(self.answer, dict) else _listed(self.answer)
+        source = textwrap.dedent(inspect.getsource(function)).rstrip()
+        return re.sub(rf"\b{re.escape(function.__name__)}\b", self.name, source)
+
+    # For `check` and for the tests
+
+    def grade(self, answer, seconds=None):
+        """The `Outcome` of an answer. Shows nothing, records nothing, and never raises (but for Ctrl-C)."""
+        printed = show.Collected()
+        try:
+            with _fixed_settings(), limits.loop_limit(self.iterations), show.collected(printed):
+                self._grade(answer, self.seconds if seconds is None else seconds)
+        except NotAttempted:
+            return self._outcome(
+                NOT_ATTEMPTED, "Write your answer in place of the `...`, then run this again."
+            )
+        except Failed as failure:
+            return self._outcome(FAILED, failure.message, failure.shown, printed.text)
+        except limits.TimeUp as stop:
+            limit = self.seconds if seconds is None else seconds
+            message = f"Your code was stopped after {limit:g} seconds. Is there a loop in it that never ends?"
+            return self._outcome(FAILED, message, reader.lines_of(stop), printed.text)
+        except Exception as error:
+            return self._unexpected(error, printed.text)
+        return self._outcome(PASSED, self.why, (), printed.text)
+
+    def _grade(self, answer, seconds):
+        if reader.is_open(answer):
+            raise NotAttempted
+        reader.admit(answer, self.answer)
+        function = callable(self.answer) and not isinstance(self.answer, type)
+        with limits.time_limit(seconds):
+            self._check(reader.guard(answer, self.name) if function else answer)
+
+    def _unexpected(self, error, printed):
+        lines = reader.lines_of(error)
+        if lines:  # it passed through the reader's code, in a way that the guard does not see
+            theirs = reader.as_theirs(error, None, self.name)
+            return self._outcome(FAILED, theirs.message, theirs.shown, printed)
+        message = (
+            f"The check itself could not go on with your answer ({type(error).__name__}: {reader._message(error)}). "
+            "This is a gap in the check: compare your answer with `.solution()`."
+        )
+        return self._outcome(FAILED, message, (), printed, fault=error)
+
+    def _outcome(self, status, message, shown=(), printed="", fault=None):
+        return Outcome(self.name, status, message, tuple(shown), printed, fault)
+
+
+def _listed(answers):
+    return "{\n" + "".join(f"    {key!r}: {value!r},\n" for key, value in answers.items()) + "}"
+
+
+@contextlib.contextmanager
+def _fixed_settings():
+    """The same verdict everywhere: JAX's own settings, whatever the notebook has switched on or off."""
+    x64 = getattr(jax, "enable_x64", None)
+    if not callable(x64):
+        from jax.experimental import enable_x64 as x64
+    with contextlib.ExitStack() as stack:
+        for setting in (
+            jax.default_matmul_precision("highest"),
+            jax.debug_key_reuse(False),
+            jax.check_tracer_leaks(False),
+            jax.debug_nans(False),
+            jax.disable_jit(False),
+            jax.numpy_dtype_promotion("standard"),
+            jax.numpy_rank_promotion("allow"),
+            x64(False),
+        ):
+            stack.enter_context(setting)
+        yield

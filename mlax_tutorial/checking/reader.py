@@ -1,0 +1,257 @@
+"""Runs the reader's code: finds out whether there is any, calls it, and tells their errors from ours."""
+
+import ast
+import dis
+import functools
+import inspect
+import linecache
+import pathlib
+import re
+import sys
+import textwrap
+import types
+
+import jax
+
+from mlax_tutorial.checking import limits
+from mlax_tutorial.checking.describe import kind
+from mlax_tutorial.checking.outcome import Failed, NotAttempted
+
+_HERE = str(pathlib.Path(__file__).parent)
+
+
+class Raised(Failed):
+    """The reader's own code raised. ``error`` is what it raised."""
+
+    def __init__(self, message, error, **shown):
+        super().__init__(message, **shown)
+        self.error = error
+
+
+# Stubs
+
+
+def is_open(answer):
+    """Whether an answer is only the stub that the book gives: nothing to grade."""
+    if answer is ... or answer is NotImplemented:
+        return True
+    if isinstance(answer, dict):
+        return bool(answer) and any(item is ... for item in answer.values())
+    if isinstance(answer, (list, tuple)):
+        return any(item is ... for item in answer)
+    function = underlying(answer)
+    return isinstance(function, types.FunctionType) and (_is_empty(function) or _has_gap(function))
+
+
+def underlying(function):
+    """The Python function inside ``jax.jit``, ``functools.partial``, a bound method or a decorated function."""
+    for _ in range(20):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, types.MethodType):
+            function = function.__func__
+        elif not isinstance(function, types.FunctionType) and hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif isinstance(function, types.FunctionType) and "__wrapped__" in function.__dict__:
+            function = function.__wrapped__
+        else:
+            break
+    return function
+
+
+def _is_empty(function):
+    """Only ``...``, ``pass``, a docstring, ``return`` or ``raise NotImplementedError``."""
+    if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+        return False
+    code = [
+        (instruction.opname, instruction.argval)
+        for instruction in dis.get_instructions(function)
+        if instruction.opname not in ("RESUME", "NOP", "CACHE", "MAKE_CELL", "COPY_FREE_VARS")
+    ]
+    names = [argument for name, argument in code if name == "LOAD_GLOBAL"]
+    if names == ["NotImplementedError"] and "RAISE_VARARGS" in [name for name, _ in code]:
+        return {name for name, _ in code} <= {
+            "LOAD_GLOBAL",
+            "LOAD_CONST",
+            "CALL",
+            "RAISE_VARARGS",
+            "PUSH_NULL",
+        }
+    if {name for name, _ in code} <= {"RETURN_CONST", "LOAD_CONST", "RETURN_VALUE"}:
+        return all(argument is None or argument is ... for _, argument in code)
+    return False
+
+
+def _has_gap(function):
+    """Whether ``...`` still stands as a statement, or is assigned or returned, in the source (if it is known)."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    return any(
+        isinstance(node, (ast.Expr, ast.Assign, ast.AnnAssign, ast.Return))
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is ...
+        for node in ast.walk(tree)
+    )
+
+
+# Calling
+
+
+def guard(function, name):
+    """The reader's function with its errors turned into `Raised`; what it is and does is otherwise unchanged."""
+
+    def guarded(*args, **kwargs):
+        __tracebackhide__ = True
+        try:
+            result = function(*args, **kwargs)
+        except (Failed, NotAttempted, limits.TimeUp, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise as_theirs(error, function, name) from None
+        if result is ... or result is NotImplemented:
+            raise NotAttempted
+        return result
+
+    functools.update_wrapper(guarded, function, updated=())
+    guarded.__name__ = getattr(function, "__name__", name)
+    guarded.original = function
+    return guarded
+
+
+def original(function):
+    """The reader's function without its guard."""
+    return getattr(function, "original", function)
+
+
+def as_theirs(error, function, name):
+    """The reader's error, as an outcome: type, message, and the lines of their code on the way to it."""
+    if isinstance(error, NotImplementedError) and not str(error):
+        return NotAttempted()
+    if limits.is_loop_limit(error):
+        return Raised(
+            "A loop inside JAX (`while_loop` or `fori_loop`) went over the limit of iterations and was stopped. "
+            "Look at its condition: does what it tests change in the body, and does it come to an end?",
+            error,
+            shown=lines_of(error),
+        )
+    if isinstance(error, RecursionError):
+        message = "Your code calls itself without an end: Python stopped it with a `RecursionError`."
+    elif isinstance(error, SystemExit):
+        message = "Your code asks Python to exit (`SystemExit`). Return a result instead."
+    elif isinstance(error, TypeError) and (mismatch := _call_mismatch(error, function)):
+        message = mismatch
+    else:
+        message = f"Your code raised {type(error).__name__}: {_message(error)}"
+    return Raised(message, error, shown=lines_of(error))
+
+
+def _message(error):
+    """The first paragraph of an error's message, without addresses and temporary paths."""
+    text = str(error).strip() or "(no message)"
+    text = text.split("\n\n")[0]
+    lines = [
+        line
+        for line in text.splitlines()
+        if not line.startswith(("See https://", "The error occurred while"))
+    ]
+    text = "\n".join(lines[:6])
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    text = re.sub(r"/[^\s:,\"']*/([^\s/:,\"']+)", r"\1", text) if "://" not in text else text
+    return text if len(text) <= 600 else text[:596] + " ..."
+
+
+def _call_mismatch(error, function):
+    """A call that the signature refuses is no mistake on a line of the reader's: it has no line."""
+    if lines_of(error) or "argument" not in str(error):
+        return ""
+    return f"Your function could not be called as the exercise calls it: {_message(error)}"
+
+
+def lines_of(error, most=4):
+    """The reader's lines in a traceback, outermost first, as a row to show; nothing of JAX's or the checker's."""
+    found = []
+    for frame, line in _frames(error.__traceback__):
+        code = frame.f_code
+        source = linecache.getline(code.co_filename, line, frame.f_globals).strip()
+        found.append(f"line {line}, in {code.co_name}" + (f":  {source}" if source else ""))
+    if len(found) > most:
+        found = [*found[:2], f"... {len(found) - 3} more calls ...", found[-1]]
+    return [("your code", "\n".join(found))] if found else []
+
+
+def _frames(traceback):
+    while traceback is not None:
+        if is_theirs(traceback.tb_frame.f_code.co_filename):
+            yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+@functools.cache
+def is_theirs(filename):
+    """Whether a file is the reader's: not Python's, not a library's, not the checker's."""
+    if filename.startswith("<frozen") or filename.startswith(_HERE):
+        return False
+    path = pathlib.PurePath(filename)
+    if {"site-packages", "dist-packages"} & set(path.parts):
+        return False
+    return not any(filename.startswith(place) for place in _python_places())
+
+
+@functools.cache
+def _python_places():
+    return tuple(str(pathlib.Path(module.__file__).parent) + "/" for module in (ast, jax)) + (
+        sys.prefix + "/lib/python",
+    )
+
+
+# What was handed in
+
+
+def admit(answer, solution):
+    """Says at once what is wrong with a thing that is not even a function, where a function is asked for."""
+    if not callable(solution) or isinstance(solution, type):
+        return
+    name = "the exercise's function"
+    if isinstance(answer, type):
+        raise Failed(
+            f"You gave the class `{answer.__name__}`, but {name} is asked for: a `def`, not a `class`."
+        )
+    if not callable(answer):
+        raise Failed(
+            f"You gave {kind(answer)}, but a function is asked for. Hand in the function itself, without calling "
+            "it: `check(f)`, not `check(f(x))`.",
+            got=answer,
+        )
+    function = underlying(answer)
+    if inspect.isgeneratorfunction(function):
+        raise Failed(
+            "Your function is a generator: it has a `yield`, so a call returns at once and computes nothing. "
+            "Collect the results and `return` them."
+        )
+    if inspect.iscoroutinefunction(function):
+        raise Failed("Your function is `async`: a call only makes a coroutine. Use a plain `def`.")
+    wanted, given = _signature(solution), _signature(answer)
+    if wanted is None or given is None:
+        return
+    placeholders = [p for p in wanted.parameters.values() if p.default is p.empty]
+    positional = [p for p in placeholders if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    keywords = {p.name: None for p in placeholders if p.kind is p.KEYWORD_ONLY}
+    try:
+        given.bind(*[None] * len(positional), **keywords)
+    except TypeError:
+        raise Failed(
+            f"Your function takes {_parameters(given)}, but the exercise calls it with {_parameters(wanted)}."
+        ) from None
+
+
+def _signature(function):
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+
+
+def _parameters(signature):
+    return f"`({', '.join(str(parameter) for parameter in signature.parameters.values())})`"

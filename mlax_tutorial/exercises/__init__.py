@@ -1,0 +1,5 @@
+"""The book's exercises, one module per chapter: ``from mlax_tutorial.exercises import arrays as ex``.
+
+``ex.NAME.check(answer)`` grades an answer, ``ex.NAME.hint()`` gives one more hint at each call, and
+``ex.NAME.solution()`` shows a solution. How to write one stands at the top of :mod:`mlax_tutorial.checking`.
+"""

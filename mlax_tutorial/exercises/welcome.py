@@ -1,0 +1,82 @@
+"""The exercise of the chapter Welcome: one, to try the checker."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs
+
+
+def _double(x):
+    return 2 * x
+
+
+def _check_double(double):
+    x = np.array([1.0, 2.0, 3.0], np.float32)
+    before = x.copy()
+    result = double(x)
+    if result is None:
+        raise Failed("Your function returned None: is a `return` missing?", input={"x": before})
+    if not np.array_equal(x, before):
+        raise Failed(
+            "Your function changed its input: after the call, the caller's array holds other numbers. "
+            "A JAX function leaves its inputs alone and returns a new array.",
+            input={"x": before},
+            shown=[("x after", str(x))],
+        )
+    checks.values(
+        double,
+        _double,
+        inputs.arrays("n"),
+        examples=[(jnp.array([1.0, 2.0, 3.0]),)],
+        recognise=[
+            (lambda x: x**2, "This squares each element instead of doubling it."),
+            (lambda x: jnp.concatenate([x, x]), "This repeats the array instead of doubling its elements."),
+        ],
+    )
+    checks.works_under_jit(double, jnp.arange(3.0))
+
+
+def _prints_only(x):
+    print(2 * x)
+
+
+def _squares(x):
+    return x**2
+
+
+def _list(x):
+    return [2 * element for element in x]
+
+
+def _in_place(x):
+    for i in range(len(x)):
+        x[i] = 2 * x[i]
+    return x
+
+
+def _numpy(x):
+    return np.multiply(2, x)
+
+
+double = Exercise(
+    title="Double every element",
+    stars=1,
+    minutes=2,
+    why=(
+        "You wrote a function that JAX can trace: arrays in, a new array out, nothing else touched. "
+        "Everything in this book is built from such functions."
+    ),
+    hints=(
+        "Arithmetic on an array works on all of its elements at once: no loop is needed.",
+        "`x + 1` adds one to every element. What multiplies every element by two?",
+    ),
+    solution=_double,
+    check=_check_double,
+    mistakes=(
+        Mistake(_prints_only, says="is a `return` missing?"),
+        Mistake(_squares, says="squares each element"),
+        Mistake(_list, says="returned a list"),
+        Mistake(_in_place, says="changed its input"),
+        Mistake(_numpy, says="NumPy array"),
+    ),
+)
