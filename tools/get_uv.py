@@ -39,7 +39,9 @@ def platform_tags():
         musl = [f"musllinux_1_1_{machine}"]
         glibc = [f"manylinux_2_28_{machine}", f"manylinux_2_17_{machine}"]
         return glibc + musl if platform.libc_ver()[0] == "glibc" else musl + glibc
-    raise SystemExit(f"get_uv: no uv is known here for {sys.platform!r}. On Windows, use WSL (see README.md).")
+    raise SystemExit(
+        f"get_uv: no uv is known here for {sys.platform!r}. On Windows, use WSL (see README.md)."
+    )
 
 
 class _Links(html.parser.HTMLParser):

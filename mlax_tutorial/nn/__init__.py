@@ -1,0 +1,33 @@
+"""Layers and the containers that combine them. The contract, stated once:
+
+Three kinds of things never mix.
+
+* *Hyperparameters* (sizes, rates, functions, dtypes) live in the layer: a frozen, hashable dataclass, which
+  JAX treats as static.
+* *Trainables* are arrays that gradients flow to: a plain pytree, ``{"kernel": …}`` for a layer, a tuple for a
+  ``Series``, ``()`` for nothing.
+* *Non-trainables* are arrays that the forward pass updates, such as running statistics: a plain pytree, too.
+
+A layer is two pure functions of them::
+
+    trainables, non_trainables = layer.init(key, x)
+    y, non_trainables = layer.fwd(x, trainables, non_trainables, key=None, inference_mode=False)
+
+* ``x`` is an array or, for ``init``, a ``jax.ShapeDtypeStruct``. Sizes are inferred from it.
+* Each layer says what its trailing axes mean and takes any leading ones: ``Linear: (..., in) -> (..., out)``.
+* ``key`` is one typed key, wanted only where the layer draws random numbers in training (``needs_key``).
+* ``inference_mode`` is a Python ``bool``.
+* What goes in as one dtype is computed and comes out in that dtype, unless a hyperparameter says otherwise.
+
+Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``jax.tree.map`` need no wrappers.
+"""
+
+from mlax_tutorial.nn.dropout import Dropout
+from mlax_tutorial.nn.errors import LayerError
+from mlax_tutorial.nn.functional import F, Flatten
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.linear import Bias, Linear
+from mlax_tutorial.nn.series import Series
+from mlax_tutorial.nn.summary import Summary, summary
+
+__all__ = ["Bias", "Dropout", "F", "Flatten", "Layer", "LayerError", "Linear", "Series", "Summary", "summary"]

@@ -1,0 +1,59 @@
+"""``Dropout``: the first layer that draws random numbers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.nn.hyperparameters import hyperparameter, probability
+from mlax_tutorial.nn.layer import Layer
+
+
+class Dropout(Layer):
+    """In training, set each element to zero with probability ``rate`` and scale up the rest.
+
+    Shape ``(...) -> (...)``. What is kept is divided by ``1 - rate``, so the expected output is the input, and
+    inference leaves ``x`` alone. Under ``vmap`` each example needs a key of its own: with one key for all,
+    every example would lose the same elements.
+
+    Args:
+      rate: probability of losing an element, in [0, 1].
+
+    Raises:
+      LayerError: if it trains without one typed key, on a traced ``inference_mode``, or on integers.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> y, _ = nn.Dropout(0.5).fwd(jnp.ones(6), (), (), key=jax.random.key(0))
+      >>> sorted(set(y.tolist()))
+      [0.0, 2.0]
+      >>> nn.Dropout(0.5).fwd(jnp.ones(2), (), (), inference_mode=True)
+      (Array([1., 1.], dtype=float32), ())
+
+    Reference: Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
+    (2014).
+    """
+
+    rate: float = hyperparameter(probability)
+
+    @property
+    def needs_key(self):
+        return self.rate > 0
+
+    def init(self, key, x):
+        self.check_floating(x)
+        return (), ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        self.check_floating(x)
+        self.check_inference_mode(inference_mode)
+        if inference_mode or self.rate == 0:
+            return x, non_trainables
+        self.check_key(key)
+        if self.rate == 1:
+            return jnp.zeros_like(x), non_trainables
+        # Comparing random bits with an integer draws the mask without a float in between (uniform numbers
+        # would be float32, whatever x is), and hits the rate to one part in 2**32.
+        threshold = np.uint32(min(round((1 - self.rate) * 2**32), 2**32 - 1))
+        kept = jax.random.bits(key, x.shape, jnp.uint32) < threshold
+        return jnp.where(kept, x * jnp.array(1 / (1 - self.rate), x.dtype), jnp.zeros_like(x)), non_trainables

@@ -1,0 +1,64 @@
+"""``F`` and ``Flatten``: layers without variables."""
+
+import math
+from collections.abc import Callable
+
+from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
+from mlax_tutorial.nn.layer import Layer
+
+
+class F(Layer):
+    """A pure function as a layer: ``y = train_fn(x)``.
+
+    Args:
+      train_fn: a pure function of the input. Functions count by value, so
+        ``F(functools.partial(jax.nn.leaky_relu, negative_slope=0.2))`` written twice is the same layer.
+      infer_fn: what to apply instead in ``inference_mode``; by default ``train_fn``.
+
+    Raises:
+      LayerError: if ``inference_mode`` is traced and there is an ``infer_fn`` to choose.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> nn.F(jax.nn.relu).fwd(jnp.array([-1.0, 2.0]), (), ())
+      (Array([0., 2.], dtype=float32), ())
+    """
+
+    train_fn: Callable = hyperparameter(function)
+    infer_fn: Callable | None = hyperparameter(optional(function), default=None)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if self.infer_fn is None:
+            return self.train_fn(x), non_trainables
+        self.check_inference_mode(inference_mode)
+        return (self.infer_fn if inference_mode else self.train_fn)(x), non_trainables
+
+
+class Flatten(Layer):
+    """Merge the last ``axes`` axes into one: ``(..., a, b) -> (..., a * b)`` for two.
+
+    Args:
+      axes: how many trailing axes to merge. Batch axes stay as they are: an image of 28 x 28 is
+        ``Flatten(2)``, alone or in a batch.
+
+    Raises:
+      LayerError: if ``x`` is no array or has fewer axes.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> nn.Flatten(2).fwd(jnp.ones((32, 28, 28)), (), ())[0].shape
+      (32, 784)
+    """
+
+    axes: int = hyperparameter(integer)
+
+    def init(self, key, x):
+        self.check_array(x, minimum_ndim=self.axes)
+        return (), ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        self.check_array(x, minimum_ndim=self.axes)
+        batch = x.shape[: len(x.shape) - self.axes]
+        return x.reshape(*batch, math.prod(x.shape[len(batch) :])), non_trainables

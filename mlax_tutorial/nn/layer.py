@@ -1,0 +1,203 @@
+"""What every layer is: a frozen dataclass of hyperparameters with two pure functions, ``init`` and ``fwd``."""
+
+import dataclasses
+import inspect
+from typing import Any, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.hyperparameters import by_value, canonicalize_fields, hyperparameter, show
+
+
+@dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))
+class Layer:
+    """Base of all layers. A subclass lists its hyperparameters as fields and writes ``init`` and ``fwd``.
+
+    Subclassing makes the class a frozen dataclass and registers it with JAX as static, so an instance
+    may be passed to a jitted function like any argument: it is part of the cache key, compared by value.
+
+    Attributes:
+      needs_key: whether ``fwd`` wants a key when it trains. Containers hand keys only to such children.
+      inputs: names of the further inputs, besides ``x``, that ``init`` and ``fwd`` take as keywords.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> class Scale(nn.Layer):
+      ...     initial: float = 1.0
+      ...     def init(self, key, x):
+      ...         return {"scale": jnp.full(x.shape[-1:], self.initial, x.dtype)}, ()
+      ...     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+      ...         return x * trainables["scale"], non_trainables
+      >>> Scale(2.0) == Scale(2.0), Scale(2.0)
+      (True, Scale(initial=2.0))
+    """
+
+    needs_key = False
+    inputs = frozenset()
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False, init="__init__" not in cls.__dict__)(cls)
+        jax.tree_util.register_static(cls)
+        if "inputs" not in cls.__dict__:
+            cls.inputs = _further_inputs(cls.fwd)
+
+    def __post_init__(self):
+        canonicalize_fields(self)
+
+    def init(self, key: jax.Array, x: Any, **inputs) -> tuple[Any, Any]:
+        """Make the variables that fit an input like ``x``; pure, so ``jax.jit(layer.init)`` works.
+
+        Args:
+          key: one typed key, as from ``jax.random.key(seed)``.
+          x: an array, or a ``jax.ShapeDtypeStruct``: only its shape and dtype count.
+          **inputs: the further inputs, if the layer takes any.
+
+        Returns:
+          ``(trainables, non_trainables)``, two pytrees of arrays; ``()`` where there are none.
+        """
+        return (), ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False) -> tuple[Any, Any]:
+        """Apply the layer; pure.
+
+        Args:
+          x: the input.
+          trainables, non_trainables: the variables, as ``init`` or an update made them.
+          key: one typed key, where the layer draws random numbers in training.
+          inference_mode: a Python ``bool``, never traced.
+
+        Returns:
+          ``(y, non_trainables)``, the latter updated.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define fwd")
+
+    # A container overrides the next two, so that init runs in two phases at any depth (see Series).
+
+    def _outline(self, records, path, key, x, **inputs):
+        """Phase one, inside ``jax.eval_shape``: note what this layer is given, return what it gives."""
+        records[path] = jax.tree.map(abstract, (x, inputs))
+        init_key, fwd_key = jax.random.split(
+            key
+        )  # abstract too, but JAX's key-reuse check looks here as well
+        trainables, non_trainables = self.init(init_key, x, **inputs)
+        return self.fwd(x, trainables, non_trainables, key=fwd_key if self.needs_key else None, **inputs)[0]
+
+    def _build(self, records, path, key):
+        """Phase two: make the variables from what phase one noted."""
+        x, inputs = records[path]
+        return self.init(key, x, **inputs)
+
+    def __eq__(self, other):
+        return self is other or (type(self) is type(other) and self._value == other._value)
+
+    def __hash__(self):
+        return self._hash
+
+    def __repr__(self):
+        shown = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING:
+                shown.append(show(value))
+            elif by_value(value) != by_value(field.default):
+                shown.append(f"{field.name}={show(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __getstate__(self):  # hashes of strings differ between processes, so they do not travel
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state):
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        canonicalize_fields(self)
+
+    # Checks that layers share. They look at shapes, dtypes and types only, so they cost nothing under jit.
+
+    def check_array(self, x, minimum_ndim: int = 0) -> None:
+        """Refuse what is no array (a list, say) or has fewer than ``minimum_ndim`` axes."""
+        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
+            raise LayerError(self, f"x expects an array, got {describe(x)}: wrap it in jnp.asarray(…).")
+        if len(x.shape) < minimum_ndim:
+            axes = "axis" if minimum_ndim == 1 else "axes"
+            raise LayerError(
+                self,
+                f"x expects at least {minimum_ndim} {axes}, got {describe(x)}: add the missing ones, "
+                "for instance with x[None].",
+            )
+
+    def check_floating(self, x, minimum_ndim: int = 0) -> None:
+        """Refuse what is no array of floating-point numbers."""
+        self.check_array(x, minimum_ndim)
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            raise LayerError(
+                self,
+                f"x expects floating-point numbers, got {describe(x)}: convert it first, for instance "
+                "with x.astype(jnp.float32).",
+            )
+
+    def check_variables(self, variables, shapes: dict[str, tuple[int | None, ...]]) -> None:
+        """Refuse trainables whose names or shapes do not fit; ``None`` stands for any size."""
+        if not isinstance(variables, dict) or variables.keys() != shapes.keys():
+            raise LayerError(
+                self,
+                f"trainables expect a dict with keys {sorted(shapes)}, got {describe(variables)}: pass "
+                "the trainables that this model's own init returned.",
+            )
+        for name, wanted in shapes.items():
+            got = getattr(variables[name], "shape", ())
+            if len(got) != len(wanted) or any(w not in (None, g) for w, g in zip(wanted, got)):
+                shape = str(wanted).replace("None", "…")
+                raise LayerError(
+                    self,
+                    f"{name} expects shape {shape}, got {describe(variables[name])}: these trainables, or "
+                    "this input, belong to another model.",
+                )
+
+    def check_key(self, key) -> None:
+        """Refuse a missing key, a raw one, or several."""
+        if key is None:
+            raise LayerError(
+                self,
+                "needs a key in training, got None: pass key=…, a fresh one each step (jax.random.split), "
+                "or inference_mode=True.",
+            )
+        self.check_init_key(key)
+
+    def check_init_key(self, key) -> None:
+        """Refuse what is not one typed key."""
+        if not hasattr(key, "dtype") or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+            raise LayerError(
+                self,
+                f"expects a typed key, got {describe(key)}: make one with jax.random.key(seed), or wrap "
+                "an old one with jax.random.wrap_key_data.",
+            )
+        if key.shape:
+            raise LayerError(
+                self, f"expects one key, got {describe(key)}: pass one of them, or vmap over keys and inputs."
+            )
+
+    def check_inference_mode(self, inference_mode) -> None:
+        """Refuse a traced ``inference_mode``: the layer branches on it while it is traced."""
+        if not isinstance(inference_mode, (bool, np.bool_)):
+            raise LayerError(
+                self,
+                f"inference_mode must be a Python bool, got {describe(inference_mode)}: close over it, or "
+                'name it in jax.jit\'s static_argnames ("inference_mode").',
+            )
+
+
+def _further_inputs(fwd) -> frozenset[str]:
+    """The keyword-only parameters of ``fwd`` beyond those that all layers share."""
+    parameters = inspect.signature(fwd).parameters.values()
+    names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    return frozenset(names - {"key", "inference_mode"})
+
+
+def abstract(leaf):
+    """What init needs to know of an array or a key: its shape and its dtype."""
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)

@@ -1,0 +1,151 @@
+"""``Linear`` and ``Bias``: the two halves of the affine map."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.layer import Layer
+
+
+def lecun_normal(key, shape, dtype):
+    """Draw from a truncated normal distribution with variance ``1 / fan_in``. (A named function, unlike what
+    ``jax.nn.initializers.lecun_normal()`` returns, so that models pickle.)"""
+    return jax.nn.initializers.lecun_normal()(key, shape, dtype)
+
+
+class Linear(Layer):
+    r"""Multiply by a kernel: ``(..., in) -> (..., out)``, :math:`y = x W`. Add a :class:`Bias` for the rest.
+
+    The kernel has shape ``(in, out)``; ``in`` is read off the input of ``init``. The default initializer
+    draws with variance ``1 / in``, which keeps the variance of what passes through (LeCun et al. 1998).
+
+    Args:
+      out_features: size of the last axis of the output.
+      kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
+      precision: of the product, see ``jax.lax.Precision``; ``None`` is the device's default.
+      accum_dtype: dtype of the product before it is rounded to the input's. ``None`` leaves it to XLA, which
+        sums products of half precision in float32 on a CPU, a GPU and a TPU alike.
+      param_dtype: of the kernel; by default the input's. ``fwd`` converts the kernel to the input's dtype.
+
+    Raises:
+      LayerError: if ``x`` is not floating or has no axis, or the kernel does not fit it.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> layer, x = nn.Linear(3), jnp.ones((2, 4))
+      >>> trainables, non_trainables = layer.init(jax.random.key(0), x)
+      >>> y, _ = layer.fwd(x, trainables, non_trainables)
+      >>> trainables["kernel"].shape, y.shape
+      ((4, 3), (2, 3))
+
+    Reference: LeCun, Bottou, Orr and Müller, *Efficient BackProp* (1998), section 4.6.
+    """
+
+    out_features: int = hyperparameter(integer)
+    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
+    precision: Any = hyperparameter(optional(lax.Precision), default=None)
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def init(self, key, x):
+        self.check_init_key(key)
+        self.check_floating(x, minimum_ndim=1)
+        shape, dtype = (x.shape[-1], self.out_features), self.param_dtype or x.dtype
+        return {"kernel": self.kernel_initializer(key, shape, dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        self.check_floating(x, minimum_ndim=1)
+        self.check_variables(trainables, {"kernel": (None, self.out_features)})
+        if trainables["kernel"].shape[0] != x.shape[-1]:
+            raise LayerError(
+                self,
+                f"kernel of shape {trainables['kernel'].shape} expects x of shape (..., "
+                f"{trainables['kernel'].shape[0]}), got {describe(x)}: give it the shape that init saw, or init again.",
+            )
+        y = lax.dot_general(
+            x,
+            trainables["kernel"].astype(x.dtype),
+            (((x.ndim - 1,), (0,)), ((), ())),
+            precision=self.precision,
+            preferred_element_type=self.accum_dtype,
+        )
+        return y.astype(x.dtype), non_trainables
+
+
+class Bias(Layer):
+    """Add a bias to the trailing axes: ``(..., *features) -> (..., *features)``.
+
+    Args:
+      in_features: the trailing axes that the bias spans: one number or a tuple. ``-1`` stands for the size of
+        the input's axis, ``1`` for one bias shared along it, any other number must be the axis' size. ``-1``
+        is a bias per feature; ``(-1, 1, 1)`` one per channel of channel-first images.
+      bias_initializer: ``(key, shape, dtype) -> array``; zeros by default, since the kernel's random
+        numbers already tell the units apart.
+      accum_dtype: in which the gradient of the bias is summed over the batch; ``None`` is float32 for half
+        precision, otherwise the input's. (In bfloat16 a sum of ones stops growing at 256.)
+      param_dtype: of the bias; by default the input's. ``fwd`` converts the bias to the input's dtype.
+
+    Raises:
+      LayerError: if ``x`` is not floating, or has too few or other axes than ``in_features`` says.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> trainables, _ = nn.Bias().init(jax.random.key(0), jnp.ones((2, 4)))
+      >>> trainables
+      {'bias': Array([0., 0., 0., 0.], dtype=float32)}
+    """
+
+    in_features: tuple[int, ...] = hyperparameter(lambda value: _features(value), default=(-1,))
+    bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def init(self, key, x):
+        self.check_init_key(key)
+        shape = self._shape(x)
+        return {"bias": self.bias_initializer(key, shape, self.param_dtype or x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        shape = self._shape(x)
+        self.check_variables(trainables, {"bias": shape})
+        # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the bias' gradient.
+        bias = trainables["bias"].astype(x.dtype).astype(self.accum_dtype or accumulator(x.dtype))
+        axes = range(x.ndim - len(shape), x.ndim)
+        return x + lax.broadcast_in_dim(bias, x.shape, axes).astype(x.dtype), non_trainables
+
+    def _shape(self, x) -> tuple[int, ...]:
+        """The shape of the bias for the input ``x``."""
+        self.check_floating(x, minimum_ndim=len(self.in_features))
+        sizes = x.shape[len(x.shape) - len(self.in_features) :]
+        shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, self.in_features))
+        if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
+            raise LayerError(
+                self,
+                f"in_features={self.in_features} expects trailing axes {shape}, got {describe(x)}: use -1 "
+                "where the size should come from the input.",
+            )
+        return shape
+
+
+def accumulator(dtype) -> Any:
+    """The dtype in which sums over ``dtype`` are formed by default: at least float32."""
+    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
+
+
+def _features(value) -> tuple[int, ...]:
+    try:
+        sizes = tuple(
+            integer(item, minimum=-1) for item in (value if isinstance(value, (tuple, list)) else (value,))
+        )
+    except ValueError:
+        sizes = (0,)
+    if 0 in sizes or not sizes:
+        raise ValueError("must be a positive integer or -1, or a tuple of them")
+    return sizes

@@ -1,0 +1,111 @@
+"""``summary``: what a model holds, as a table."""
+
+import html
+import math
+from typing import Any, NamedTuple
+
+import jax
+
+from mlax_tutorial.nn.layer import Layer, abstract
+
+
+class Row(NamedTuple):
+    """One array of a model."""
+
+    path: str
+    role: str
+    shape: tuple[int, ...]
+    dtype: str
+    parameters: int
+    bytes: int
+
+
+class Summary(NamedTuple):
+    """The arrays of a model, one :class:`Row` each; prints as a table, in a notebook as an HTML one."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def parameters(self) -> int:
+        """Number of trainable scalars."""
+        return sum(row.parameters for row in self.rows if row.role == "trainable")
+
+    @property
+    def bytes(self) -> int:
+        """Size of all arrays, trainable or not."""
+        return sum(row.bytes for row in self.rows)
+
+    def _cells(self):
+        cells = [
+            (row.path, row.role, str(row.shape), row.dtype, f"{row.parameters:,}", f"{row.bytes:,}")
+            for row in self.rows
+        ]
+        return cells, (
+            "total",
+            "",
+            "",
+            "",
+            f"{sum(row.parameters for row in self.rows):,}",
+            f"{self.bytes:,}",
+        )
+
+    def __repr__(self):
+        cells, total = self._cells()
+        table = [Row._fields, *cells, total]
+        widths = [max(len(line[column]) for line in table) for column in range(len(Row._fields))]
+        lines = ["  ".join(_align(*item) for item in zip(line, widths, range(6))).rstrip() for line in table]
+        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+        return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
+
+    def _repr_html_(self):
+        cells, total = self._cells()
+        style = 'style="text-align: {}"'
+        sides = [style.format("left" if column < 4 else "right") for column in range(6)]
+        head = "".join(f'<th scope="col" {side}>{name}</th>' for name, side in zip(Row._fields, sides))
+        body = [
+            "<tr>"
+            + "".join(f"<td {side}>{html.escape(cell)}</td>" for cell, side in zip(line, sides))
+            + "</tr>"
+            for line in (*cells, total)
+        ]
+        return (
+            '<table class="nn-summary"><caption>Arrays of the model</caption>'
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
+        )
+
+
+def summary(model: Layer, x: Any, **inputs) -> Summary:
+    """Tabulate what ``model.init`` makes for an input like ``x``; nothing is computed or stored.
+
+    Args:
+      model: any layer.
+      x: an array or a ``jax.ShapeDtypeStruct``.
+      **inputs: the further inputs, if the model takes any.
+
+    Returns:
+      A :class:`Summary`: per array its path, role, shape, dtype, number of parameters and bytes.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> nn.summary(nn.Series(nn.Linear(3), nn.Bias()), jax.ShapeDtypeStruct((1, 4), jnp.float32))
+      path           role       shape   dtype    parameters  bytes
+      ------------------------------------------------------------
+      [0]['kernel']  trainable  (4, 3)  float32          12     48
+      [1]['bias']    trainable  (3,)    float32           3     12
+      ------------------------------------------------------------
+      total                                              15     60
+    """
+    key, specs = jax.eval_shape(lambda: jax.random.key(0)), jax.tree.map(abstract, (x, inputs))
+    variables = jax.eval_shape(lambda key, x, inputs: model.init(key, x, **inputs), key, *specs)
+    rows = []
+    for role, tree in zip(("trainable", "non-trainable"), variables):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            size = math.prod(leaf.shape)
+            where = jax.tree_util.keystr(path)
+            rows.append(Row(where, role, leaf.shape, str(leaf.dtype), size, size * leaf.dtype.itemsize))
+    return Summary(tuple(rows))
+
+
+def _align(cell: str, width: int, column: int) -> str:
+    return cell.ljust(width) if column < 4 else cell.rjust(width)

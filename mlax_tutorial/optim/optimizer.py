@@ -1,0 +1,132 @@
+"""What every optimizer is: a frozen dataclass whose numbers are leaves and whose switches are static."""
+
+import dataclasses
+from typing import Any, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class OptimizerError(ValueError):
+    """An optimizer was given numbers or trees that it cannot work with."""
+
+
+def number(minimum: float = 0.0, maximum: float = np.inf, optional: bool = False, **options) -> Any:
+    """A field that is a leaf: a finite number in ``[minimum, maximum]``, stored as a float32 scalar."""
+    return dataclasses.field(metadata={"number": (minimum, maximum, optional)}, **options)
+
+
+def switch(kind: type = bool, **options) -> Any:
+    """A field that is static: part of the structure of the pytree, not a leaf."""
+    return dataclasses.field(metadata={"switch": kind}, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(number, switch))
+class Optimizer:
+    """Base of all optimizers. A subclass declares ``number`` and ``switch`` fields and writes init and step.
+
+    The public constructor checks numbers and stores them as strong float32 scalars, so that ``0.1``,
+    ``jnp.float32(0.1)`` and ``1`` are one type to ``jax.jit``. JAX takes the pytree apart and puts it together
+    without the constructor, so tracers and placeholders pass.
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True, eq=False)(cls)
+        leaves = [field.name for field in dataclasses.fields(cls) if "number" in field.metadata]
+        static = [field.name for field in dataclasses.fields(cls) if "switch" in field.metadata]
+
+        def flatten_with_keys(self):
+            children = [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in leaves]
+            return children, tuple(getattr(self, name) for name in static)
+
+        def flatten(self):
+            return [getattr(self, name) for name in leaves], tuple(getattr(self, name) for name in static)
+
+        def unflatten(switches, numbers):
+            self = object.__new__(cls)
+            for name, value in (*zip(leaves, numbers), *zip(static, switches)):
+                object.__setattr__(self, name, value)
+            return self
+
+        # Not register_dataclass: with it, tree definitions of different classes compare equal.
+        jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            canonical = _number if "number" in field.metadata else _switch
+            try:
+                object.__setattr__(self, field.name, canonical(value, *_arguments(field)))
+            except ValueError as error:
+                raise OptimizerError(f"{type(self).__name__}: {field.name} {error}, got {value!r}.") from None
+
+    def init(self, trainables: Any) -> Any:
+        """Make the state that fits ``trainables``; pure."""
+        raise NotImplementedError(f"{type(self).__name__} must define init")
+
+    def step(self, gradients: Any, state: Any, trainables: Any) -> tuple[Any, Any]:
+        """Turn gradients into updates, which are to be added to the trainables; pure.
+
+        Args:
+          gradients: as from ``jax.grad``, of the structure of the trainables.
+          state: from ``init`` or the step before.
+          trainables: the weights themselves.
+
+        Returns:
+          ``(updates, state)``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define step")
+
+    def check_trees(self, **trees: Any) -> None:
+        """Refuse trees whose structures, or the shapes of whose leaves, differ from those of the trainables."""
+        wanted = _shapes(trees.pop("trainables"))
+        for name, tree in trees.items():
+            got = _shapes(tree)
+            if got == wanted:
+                continue
+            path = next(path for path in [*wanted, *got] if wanted.get(path) != got.get(path))
+            raise OptimizerError(
+                f"{type(self).__name__}: {name}{path} expects {wanted.get(path, 'nothing')}, got "
+                f"{got.get(path, 'nothing')}: gradients, state and trainables must come from one model."
+            )
+
+
+def accumulator(dtype) -> Any:
+    """The dtype in which updates to weights of ``dtype`` are computed: at least float32."""
+    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
+
+
+def _shapes(tree):
+    return {
+        jax.tree_util.keystr(path): jnp.shape(leaf)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+    }
+
+
+def _arguments(field):
+    return field.metadata.get("number") or (field.metadata["switch"],)
+
+
+def _number(value, minimum, maximum, optional):
+    if value is None and optional:
+        return None
+    bounds = f"of at least {minimum:g}" if maximum == np.inf else f"in [{minimum:g}, {maximum:g}]"
+    wanted = f"must be a finite number {bounds}"
+    if isinstance(value, (bool, str)) or jnp.ndim(value) != 0:
+        raise ValueError(wanted)
+    try:
+        array = jnp.asarray(value, jnp.float32)
+    except TypeError:
+        raise ValueError(wanted) from None
+    traced = isinstance(array, jax.core.Tracer)  # built inside jit: nothing to compare yet
+    if not traced and not (np.isfinite(array) and minimum <= array <= maximum):
+        raise ValueError(wanted)
+    return array
+
+
+def _switch(value, kind):
+    if not isinstance(value, kind):
+        raise ValueError(f"must be a {kind.__name__}")
+    return value
