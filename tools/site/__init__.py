@@ -1,2 +1,13 @@
+"""The book's own Sphinx extension: boxes with titles, header buttons, page descriptions, a light theme.
+
+`_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
+"""
+
+from . import assets, boxes, pages
+
+
 def setup(app):
-    return {"parallel_read_safe": True}
+    boxes.setup(app)
+    pages.setup(app)
+    assets.setup(app)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,126 @@
+"""What each page says about itself: its number, description, and where to open, fetch and edit it."""
+
+import json
+import tomllib
+from pathlib import Path
+from urllib.parse import quote
+
+from docutils import nodes
+
+# Extensions that Jupyter Book always loads and this book has no use for: their scripts would come from a CDN.
+UNUSED_EXTENSIONS = ("sphinx_thebe", "sphinx_comments", "sphinx_togglebutton")
+UNUSED_ASSETS = ("thebe", "togglebutton", "toggleHint", "toggleOpenOnPrint", "design-tabs")
+GENERATED = {"book/status"}  # pages with no source to edit
+
+
+def repository(root):
+    """The repository's URL and the revision that fits the notebooks: pyproject.toml is the one place that names them."""
+    project = tomllib.loads((Path(root) / "pyproject.toml").read_text(encoding="utf-8"))
+    return project["project"]["urls"]["Repository"].rstrip("/"), project["tool"]["mlax-tutorial"]["revision"]
+
+
+def colab_url(url, revision, path):
+    """Where Colab opens the notebook at `path` of a GitHub repository; None if it is hosted elsewhere."""
+    host, _, name = url.partition("github.com/")
+    return f"https://colab.research.google.com/github/{name}/blob/{revision}/{path}" if name else None
+
+
+def source_path(root, pagename):
+    """The hand-edited file behind a page, relative to the repository's root; None where there is none."""
+    if pagename in GENERATED:
+        return None
+    folder, _, name = pagename.rpartition("/")
+    for path in (f"{folder}/_src/{name}.md", f"{pagename}.md"):
+        if (Path(root) / path).is_file():
+            return path
+    return None
+
+
+def description(doctree, limit=160):
+    """The first paragraph of a page, cut at a word."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if not isinstance(paragraph.parent, nodes.section):
+            continue
+        text = " ".join(paragraph.astext().split())
+        if len(text) > limit:
+            text = text[:limit].rsplit(" ", 1)[0].rstrip(",;:.") + "…"
+        if text:
+            return text
+    return ""
+
+
+def attribute(text):
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+def metadata(app, title, text, pagename):
+    """Description and OpenGraph tags."""
+    tags = [("name", "description", text), ("property", "og:description", text)]
+    tags += [("property", "og:title", title), ("property", "og:site_name", app.config.html_title)]
+    tags += [("property", "og:type", "article")]
+    if app.config.html_baseurl:  # OpenGraph wants absolute addresses
+        base = app.config.html_baseurl.rstrip("/")
+        tags += [("property", "og:url", f"{base}/{pagename}.html")]
+        tags += [("property", "og:image", f"{base}/_static/social.png")]
+    return "".join(
+        f'<meta {kind}="{name}" content="{attribute(value)}" />\n' for kind, name, value in tags if value
+    )
+
+
+def chapter_number(app, pagename):
+    """The number in the notebook's metadata (`chapter: {number: 3}`); 0 is the welcome page, which has none."""
+    chapter = app.env.metadata.get(pagename, {}).get("chapter", "{}")
+    number = (json.loads(chapter) if isinstance(chapter, str) else chapter).get("number")
+    return number or None
+
+
+def add_context(app, pagename, templatename, context, doctree):
+    root = Path(app.srcdir)
+    url, revision = repository(root)
+    context["book_repository"] = url
+    context["book_revision"] = revision
+    context["book_number"] = chapter_number(app, pagename)
+    for kind in ("css_files", "script_files"):
+        context[kind] = [file for file in context[kind] if not is_unused(file)]
+    if doctree is None:
+        return
+    if (source := source_path(root, pagename)) is not None:
+        context["book_edit"] = f"{url}/edit/{revision}/{source}"
+        context["book_issue"] = f"{url}/issues/new?title={quote('On the page ' + pagename)}"
+    if (root / f"{pagename}.ipynb").is_file():
+        context["book_colab"] = colab_url(url, revision, f"{pagename}.ipynb")
+        context["book_notebook"] = True
+    title = context.get("title", "")
+    context["metatags"] = context.get("metatags", "") + metadata(app, title, description(doctree), pagename)
+
+
+def is_unused(file):
+    text = f"{getattr(file, 'filename', '') or ''} {getattr(file, 'attributes', {}).get('body', '') or ''}"
+    return any(word in text for word in UNUSED_ASSETS)
+
+
+def number_chapters(app, env):
+    """Write the chapters' own numbers into the table of contents (Sphinx would count the pages of the toc)."""
+    for docname, toc in env.tocs.items():
+        number = chapter_number(app, docname)
+        if number is not None:
+            env.toc_secnumbers.setdefault(docname, {})[""] = (number,)
+            for reference in toc.findall(nodes.reference):
+                if reference["anchorname"] == "":
+                    reference["secnumber"] = (number,)
+    return []
+
+
+def drop_unused_extensions(app, config):
+    for listeners in app.events.listeners.values():
+        listeners[:] = [
+            each
+            for each in listeners
+            if not (getattr(each.handler, "__module__", "") or "").startswith(UNUSED_EXTENSIONS)
+        ]
+
+
+def setup(app):
+    app.connect("config-inited", drop_unused_extensions, priority=0)
+    app.connect("env-updated", number_chapters)
+    app.connect("html-page-context", add_context, priority=900)
