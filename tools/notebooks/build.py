@@ -1,0 +1,171 @@
+"""Turn sources into executed notebooks, those that changed and no others."""
+
+import concurrent.futures
+import dataclasses
+import datetime
+import json
+import os
+import platform
+import sys
+import textwrap
+
+import nbformat
+
+from tools.notebooks import canonical, claims, inputs, kernel, record, sources
+from tools.notebooks.places import Book, Problem
+from tools.notebooks.sources import Source, tags
+
+LOADED = """\
+import json as _json, sys as _sys
+print(_json.dumps(sorted({
+    module.__file__ for name, module in list(_sys.modules.items())
+    if name.partition(".")[0] == "mlax_tutorial" and getattr(module, "__file__", None)
+})))"""
+
+
+@dataclasses.dataclass
+class Executed:
+    """A chapter that ran from top to bottom."""
+
+    notebook: nbformat.NotebookNode
+    seconds: float
+    slowest: tuple[float, int]  # seconds and index of the slowest cell
+    over: list[str]  # cells over their limit, in words
+    modules: list[str]
+
+
+def earlier(book: Book, name: str):
+    path = book.notebook(name)
+    return nbformat.read(path, as_version=4) if path.exists() else None
+
+
+def reason_to_build(book: Book, source: Source, entry: dict | None) -> str | None:
+    """Why the chapter must be executed, in words; None if it need not be."""
+    path = book.notebook(source.name)
+    if not path.exists():
+        return "it has no notebook yet"
+    if entry is None:
+        return "nothing is recorded of it"
+    if entry["source"] != inputs.source_hash(source):
+        return "its source changed"
+    if entry["notebook"] != inputs.digest(path.read_bytes()):
+        return "its notebook was edited"
+    if entry["package"] != inputs.package_hash(book, entry["modules"]):
+        return "modules of mlax_tutorial that it imports changed"
+    if entry["locked"] != inputs.locked(book):
+        return "the locked versions changed"
+    return None
+
+
+def explain(source: Source, error: kernel.CellError) -> str:
+    """An error in a cell, with the place in the source where it must be mended."""
+    cell = source.cells[error.index]
+    code = textwrap.indent("\n".join(cell.source.splitlines()[:12]), "    | ")
+    message = textwrap.indent(canonical.ANSI.sub("", str(error)).strip(), "    ")
+    return (
+        f"{source.place(error.index)} failed:\n{code}\n{message}\nThe notebook of before is left as it was."
+    )
+
+
+def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
+    """Run a chapter in a fresh kernel. A cell may take `patience` times its limit before it is stopped."""
+    notebook = canonical.skeleton(source)
+    times, over, modules = {}, [], []
+    if source.executes:
+        with kernel.start(book, notebook, clean=True) as running:
+            for index, cell in enumerate(notebook.cells):
+                if cell.cell_type == "code":
+                    limit = sources.cell_limit(cell)
+                    times[index] = running.run(index, timeout=patience * limit)
+                    if times[index] > limit:
+                        over.append(
+                            f"{source.place(index)} took {times[index]:.0f} s, its limit is {limit:g} s"
+                        )
+            modules = [
+                os.path.relpath(path, book.root).replace(os.sep, "/")
+                for path in json.loads(running.ask(LOADED))
+            ]
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
+            cell.outputs = canonical.outputs(cell.outputs)
+    seconds = sum(times.values())
+    slowest = max(((taken, index) for index, taken in times.items()), default=(0.0, 0))
+    return Executed(notebook, seconds, slowest, over, [name for name in modules if not name.startswith("..")])
+
+
+def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
+    taken, index = ran.slowest
+    return {
+        "title": source.title,
+        "number": source.chapter.get("number"),
+        "summary": source.chapter.get("summary", ""),
+        "source": inputs.source_hash(source),
+        "package": inputs.package_hash(book, ran.modules),
+        "modules": ran.modules,
+        "locked": inputs.locked(book),
+        "notebook": inputs.digest(text.encode()),
+        "seconds": record.rounded(ran.seconds),
+        "slowest": {"cell": source.cells[index]["id"], "seconds": record.rounded(taken)},
+        "hardware": record.hardware(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "jax": inputs.installed()["jax"],
+        "date": datetime.date.today().isoformat(),
+        "exercises": record.exercises(source.cells),
+        "claims": claims.shown(source.cells),
+    }
+
+
+def build_one(book: Book, name: str, *, force: bool = False, measure: bool = False) -> str:
+    """Build one chapter; returns what was done, in a line."""
+    source = sources.read(book, name)
+    title = source.title  # a missing one is told before anything runs
+    entry = record.load(book).get(name)
+    why = "forced" if force or measure else reason_to_build(book, source, entry)
+    if why is None:
+        return f"{name}: unchanged"
+    before = earlier(book, name)
+    try:
+        ran = execute(book, source)
+    except kernel.CellError as error:
+        raise Problem(explain(source, error)) from error
+    same_surroundings = (
+        entry is not None
+        and entry["package"] == inputs.package_hash(book, ran.modules)
+        and entry["locked"] == inputs.locked(book)
+    )
+    canonical.keep_earlier(ran.notebook, before, same_surroundings=same_surroundings)
+    if source.executes:
+        canonical.number(ran.notebook)
+    text = canonical.dumps(ran.notebook)
+    changed = record.write_beside(book.notebook(name), text)
+    fresh = new_entry(book, source, ran, text)
+    if entry is not None and not measure:
+        inputs_of = ("source", "package", "modules", "locked", "notebook")
+        if all(entry.get(key) == fresh[key] for key in inputs_of):
+            kept = ("seconds", "slowest", "hardware", "python", "jax", "date")
+            fresh |= {key: entry[key] for key in kept if key in entry}
+    record.store(book, name, fresh)
+    lines = [
+        f"{name}: {title}: {why}; ran in {ran.seconds:.1f} s, {'changed' if changed else 'nothing changed'}"
+    ]
+    if ran.seconds > sources.CHAPTER_SECONDS:
+        lines.append(f"{source.path}: took {ran.seconds:.0f} s of at most {sources.CHAPTER_SECONDS:.0f} s")
+    return "\n  warning: ".join(lines + ran.over)
+
+
+def build(book: Book, names, *, force: bool = False, measure: bool = False, jobs: int | None = None) -> int:
+    """Build the chapters that need it, two at a time; returns how many failed."""
+    inputs.require_locked(book)
+    chosen = book.select(names)
+    jobs = 1 if measure else jobs or min(2, os.cpu_count() or 1)
+    failed = 0
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        tasks = {pool.submit(build_one, book, name, force=force, measure=measure): name for name in chosen}
+        for task in concurrent.futures.as_completed(tasks):
+            try:
+                print(task.result(), flush=True)
+            except Problem as problem:
+                failed += 1
+                print(f"\n{problem}\n", file=sys.stderr, flush=True)
+    return failed

@@ -1,0 +1,81 @@
+"""What a chapter depends on, as hashes: its source, the set-up cell, the package's modules, the locked versions."""
+
+import functools
+import hashlib
+import importlib.metadata
+import re
+import tomllib
+
+from tools.notebooks.places import Book, Problem
+from tools.notebooks.sources import Source
+
+# The packages whose version shows in stored outputs: values, and figures.
+SHOWN = ("jax", "jaxlib", "numpy", "optax", "matplotlib")
+
+
+def digest(*parts: bytes) -> str:
+    hasher = hashlib.sha256()
+    for part in parts:
+        hasher.update(len(part).to_bytes(8))
+        hasher.update(part)
+    return hasher.hexdigest()[:16]
+
+
+def source_hash(source: Source) -> str:
+    """The source's text, and the set-up cell that is inserted into it."""
+    return digest(source.text.encode(), source.cells[1].source.encode())
+
+
+def package_files(book: Book, modules: list[str]) -> list[str]:
+    """The given modules' files, and the data files that lie beside them."""
+    files = set(modules)
+    for folder in {(book.root / module).parent for module in modules}:
+        for path in folder.iterdir() if folder.is_dir() else ():
+            if path.is_file() and path.suffix not in {".py", ".pyc", ".partial"}:
+                files.add(book.relative(path))
+    return sorted(files)
+
+
+def package_hash(book: Book, modules: list[str]) -> str:
+    """The content of the modules that the chapter had loaded when it was last executed."""
+    parts = []
+    for name in package_files(book, modules):
+        path = book.root / name
+        parts += [name.encode(), path.read_bytes() if path.exists() else b"missing"]
+    return digest(*parts)
+
+
+def whole_package(book: Book) -> list[str]:
+    """All modules of the package, for a key that must not depend on what was loaded."""
+    return sorted(book.relative(path) for path in book.package.rglob("*.py"))
+
+
+@functools.cache
+def locked(book: Book) -> dict[str, str]:
+    """The newest locked version of each package that shows in outputs; the lock holds the oldest ones, too."""
+    if not book.lock.exists():
+        return {}
+    with open(book.lock, "rb") as file:
+        packages = tomllib.load(file)["package"]
+    versions = {}
+    for package in packages:
+        if package["name"] in SHOWN:
+            key = tuple(int(part) for part in re.findall(r"\d+", package["version"]))
+            versions[package["name"]] = max(
+                versions.get(package["name"], ((), "")), (key, package["version"])
+            )
+    return {name: version for name, (_, version) in sorted(versions.items())}
+
+
+def installed() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in SHOWN}
+
+
+def require_locked(book: Book) -> None:
+    """Stored outputs come from the locked versions only."""
+    for name, version in locked(book).items():
+        if (here := importlib.metadata.version(name)) != version:
+            raise Problem(
+                f"this Python has {name} {here}, the lock says {version}: stored outputs come from the locked "
+                "versions. Run `make env`, then `.venv/bin/python -m tools.notebooks build`"
+            )

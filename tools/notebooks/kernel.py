@@ -1,0 +1,100 @@
+"""Run cells, one after the other, in a fresh kernel of this very environment."""
+
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+import nbclient
+import nbformat
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+
+from tools.notebooks.places import Book
+
+# What a person's shell may hold and a chapter must not see.
+FOREIGN = ("MLAX", "JAX_", "XLA_", "PYTHONSTARTUP", "IPYTHON", "JUPYTER", "MPLBACKEND", "NB_", "JPY_")
+
+
+class CellError(Exception):
+    """A cell raised, died or took too long. `index` is its place among all cells."""
+
+    def __init__(self, index: int, message: str):
+        super().__init__(message)
+        self.index = index
+
+
+class _ThisPython(AsyncKernelManager):
+    """Starts the interpreter that runs the tool, whatever kernels the machine has installed."""
+
+    @property
+    def kernel_spec(self):
+        command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
+        return KernelSpec(argv=command, display_name="Python 3", language="python")
+
+
+def environment(book: Book, scratch: pathlib.Path, *, clean: bool) -> dict[str, str]:
+    """The kernel's environment variables. A clean one has no settings of JAX and XLA but the CPU."""
+    variables = dict(os.environ)
+    if clean:
+        variables = {name: value for name, value in variables.items() if not name.startswith(FOREIGN)}
+        variables["JAX_PLATFORMS"] = "cpu"
+    # The chapters see the package of this checkout, and leave the reader's own progress alone.
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(book.root), variables.get("PYTHONPATH")]))
+    variables["MLAX_TUTORIAL_PROGRESS"] = str(scratch / "progress.json")
+    variables["IPYTHONDIR"] = str(scratch / "ipython")
+    return variables
+
+
+class Kernel:
+    """A started kernel: `run` executes a cell of `cells` and leaves its outputs in it."""
+
+    def __init__(self, client: nbclient.NotebookClient):
+        self._client = client
+
+    def run(self, index: int, *, timeout: float) -> float:
+        """Execute one code cell; returns the seconds it took."""
+        cell = self._client.nb.cells[index]
+        self._client.timeout = timeout
+        start = time.perf_counter()
+        try:
+            self._client.execute_cell(cell, index, store_history=True)
+        except nbclient.exceptions.CellTimeoutError as error:
+            raise CellError(index, f"took longer than {timeout:g} s and was stopped") from error
+        except nbclient.exceptions.CellExecutionError as error:
+            raise CellError(index, f"{error.traceback}") from error
+        except nbclient.exceptions.DeadKernelError as error:
+            raise CellError(index, "the kernel died (out of memory, or a crash in compiled code)") from error
+        return time.perf_counter() - start
+
+    def ask(self, code: str) -> str:
+        """Execute `code` as no cell of the chapter, and return what it printed."""
+        cell = nbformat.v4.new_code_cell(code)
+        self._client.timeout = 60
+        self._client.nb.cells.append(cell)
+        try:
+            self._client.execute_cell(cell, len(self._client.nb.cells) - 1, store_history=False)
+        finally:
+            self._client.nb.cells.pop()
+        return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+
+
+@contextlib.contextmanager
+def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool):
+    """A fresh kernel in an empty folder, for the cells of `notebook`."""
+    with tempfile.TemporaryDirectory(prefix="chapter-") as scratch:
+        scratch = pathlib.Path(scratch).resolve()
+        folder = scratch / "content"
+        folder.mkdir()
+        client = nbclient.NotebookClient(
+            notebook,
+            km=_ThisPython(),
+            resources={"metadata": {"path": str(folder)}},
+            record_timing=False,
+            startup_timeout=120,
+            interrupt_on_timeout=False,
+        )
+        with client.setup_kernel(env=environment(book, scratch, clean=clean)):
+            yield Kernel(client)

@@ -1,0 +1,72 @@
+"""What is known of each chapter since it was last executed, in `book/_record.json`.
+
+An entry changes only when the chapter did: building again, or on another machine, leaves it alone.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import re
+import tempfile
+
+from tools.notebooks.places import Book
+
+
+def load(book: Book) -> dict[str, dict]:
+    if not book.record.exists():
+        return {}
+    return json.loads(book.record.read_text(encoding="utf-8"))
+
+
+def write_beside(path: pathlib.Path, text: str) -> bool:
+    """Write a whole file or none of it; False if it already says so."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(beside, 0o644)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+    return True
+
+
+@contextlib.contextmanager
+def _alone(book: Book):
+    """Two builds at once must not lose each other's entries."""
+    book.cache.mkdir(parents=True, exist_ok=True)
+    with open(book.cache / "record.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def store(book: Book, name: str, entry: dict) -> None:
+    with _alone(book):
+        entries = load(book) | {name: entry}
+        kept = {name: entries[name] for name in sorted(entries) if book.source(name).exists()}
+        write_beside(book.record, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def rounded(seconds: float) -> int:
+    """Run times in steps that a second run seldom crosses: whole seconds to 10, then in fives."""
+    return max(1, round(seconds)) if seconds < 10 else 5 * round(seconds / 5)
+
+
+def hardware() -> str:
+    """What the chapter ran on, in a few words."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"CPU, {cores} cores"
+
+
+def exercises(cells) -> list[str]:
+    """The names of the exercises that a chapter's cells check."""
+    found = {}
+    for cell in cells:
+        if cell.cell_type == "code":
+            found |= dict.fromkeys(re.findall(r"\bex\.(\w+)\.check\(", cell.source))
+    return list(found)
