@@ -1,173 +1,57 @@
-"""Checks for exercises: each takes the reader's function first, and raises `Failed` where it is wrong."""
+"""The checks at hand: each takes the reader's function first, and raises `Failed` where it is wrong.
 
-import inspect
+==================== =====================================================================================
+what an answer is
+-------------------- -------------------------------------------------------------------------------------
+`values`             equals a reference, on examples and on random inputs: kind, shape, dtype, value
+`same`               one result equals another
+`returns`            a `jax.Array` of a shape and a dtype
+`refuses`            raises a given error on a bad input
+`equals`, `answers`  for answers that are no functions: one value; a dict of predictions
+what JAX makes of it
+-------------------- -------------------------------------------------------------------------------------
+`works_under_jit`    gives the same under ``jax.jit``
+`works_under_vmap`   gives under ``jax.vmap`` what a loop gives
+`takes_batches`      gives for a batch what a loop over it gives, without ``vmap``
+`gradients`          equal the reference's, and finite differences
+`traces`             how often Python runs the body over some calls
+`is_jitted`          the reader has applied ``jax.jit``
+`jaxpr`              primitives that must or must not occur, how often, how many equations
+how it behaves
+-------------------- -------------------------------------------------------------------------------------
+`keys`               no random key is used twice, eagerly and under jit; the result depends on the key
+`pure`               the same answer twice, inputs and globals untouched
+`no_leaks`           no tracer outlives its trace
+==================== =====================================================================================
+"""
 
-import jax
-import numpy as np
+from mlax_tutorial.checking.behaviour import keys, no_leaks, pure
+from mlax_tutorial.checking.compare import answers, equals, refuses, returns, same, values
+from mlax_tutorial.checking.programs import (
+    gradients,
+    is_jitted,
+    jaxpr,
+    takes_batches,
+    traces,
+    works_under_jit,
+    works_under_vmap,
+)
 
-from mlax_tutorial.checking import draws
-from mlax_tutorial.checking.describe import close, describe, is_array, is_key, kind
-from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import original
-
-# Values
-
-
-def values(function, reference, *strategies, examples=(), count=20, recognise=(), rtol=None, atol=None):
-    """The function gives what the reference gives: on examples, then on random inputs.
-
-    Args:
-      strategies: one for each argument, or one `inputs.together`; a plain value stands for itself.
-      examples: tuples of arguments that are tried first.
-      count: how many random inputs are tried. The smallest failing one found is shown.
-      recognise: pairs ``(wrong, diagnosis)``. If the answer agrees with ``wrong`` on every input tried, the
-        diagnosis leads the report.
-
-    The result must be a `jax.Array` (or a tree of them) of the reference's shape and dtype.
-    """
-    tried = []
-
-    def attempt(arguments):
-        expected = reference(*arguments)
-        tried.append(arguments)
-        got = function(*arguments)
-        same(got, expected, input=named(reference, arguments), rtol=rtol, atol=atol)
-
-    try:
-        for arguments in examples:
-            attempt(tuple(arguments))
-        if strategies:
-            draws.search(attempt, strategies, count)
-    except Failed as failure:
-        for wrong, diagnosis in recognise:
-            if _agrees(function, wrong, tried):
-                failure.message = f"{diagnosis}\n{failure.message}"
-                break
-        raise
-
-
-def _agrees(function, wrong, tried):
-    try:
-        return all(_equal(function(*arguments), wrong(*arguments)) for arguments in tried[-20:])
-    except Exception:
-        return False
-
-
-def _equal(one, two):
-    try:
-        same(one, two)
-    except Failed:
-        return False
-    return True
-
-
-def same(got, expected, *, input="", where="", rtol=None, atol=None):
-    """One result equals the expected one: in kind, structure, shape, dtype and value."""
-    shown = {"expected": expected, "got": got} | ({"input": input} if input else {})
-    where = f" {where}" if where else ""
-    if got is None and expected is not None:
-        raise Failed(f"Your function returned None{where}: is a `return` missing?", **shown)
-    if is_array(expected) or np.isscalar(expected):
-        _same_array(got, expected, where, shown, rtol, atol)
-        return
-    left, structure = jax.tree_util.tree_flatten_with_path(expected)
-    right, other = jax.tree_util.tree_flatten_with_path(got)
-    if structure != other:
-        raise Failed(f"The result has another structure than expected{where}.", **shown)
-    for (path, one), (_, two) in zip(left, right, strict=True):
-        _same_array(two, one, f" in the part {jax.tree_util.keystr(path)}{where}", shown, rtol, atol)
-
-
-def _same_array(got, expected, where, shown, rtol, atol):
-    if is_array(expected):
-        _is_jax_array(got, where, shown)
-        if is_key(expected) != is_key(got):
-            raise Failed(f"Expected {describe(expected)}, but got {describe(got)}{where}.", **shown)
-        if is_key(expected):
-            got, expected = jax.random.key_data(got), jax.random.key_data(expected)
-        if got.shape != expected.shape:
-            raise Failed(f"The shape is wrong{where}: expected {expected.shape}, got {got.shape}.", **shown)
-        if got.dtype != expected.dtype:
-            raise Failed(f"The dtype is wrong{where}: expected {expected.dtype}, got {got.dtype}.", **shown)
-    elif not (np.isscalar(got) or is_array(got)):
-        raise Failed(f"Expected {kind(expected)}, but got {kind(got)}{where}.", **shown)
-    if not (isinstance(got, str) or isinstance(expected, str)):
-        if not np.all(close(expected, got, rtol, atol)):
-            raise Failed(f"The result is wrong{where}.", **shown)
-    elif got != expected:
-        raise Failed(f"The result is wrong{where}.", **shown)
-
-
-def _is_jax_array(got, where, shown):
-    if isinstance(got, jax.Array):
-        return
-    if isinstance(got, (np.ndarray, np.generic)):
-        raise Failed(
-            f"Your function returned {kind(got)}{where}, but a jax.Array is asked for. NumPy's functions compute on "
-            "the host, and JAX cannot trace them: use those of `jnp`.",
-            **shown,
-        )
-    if isinstance(got, (list, tuple)):
-        raise Failed(
-            f"Your function returned {kind(got)}{where}, but one jax.Array is asked for. JAX keeps the numbers "
-            "together in an array, and so should you.",
-            **shown,
-        )
-    raise Failed(f"Your function returned {kind(got)}{where}, but a jax.Array is asked for.", **shown)
-
-
-def named(function, arguments):
-    """Arguments by the names that the function's signature gives them."""
-    try:
-        return dict(inspect.signature(function).bind(*arguments).arguments)
-    except (TypeError, ValueError):
-        return {f"argument {i}": argument for i, argument in enumerate(arguments)}
-
-
-def answers(given, expected, why=None):
-    """A dict of predictions: each is right, or the report names it, without giving the right one away.
-
-    Args:
-      why: for a question, a dict from wrong answers to what is behind them: ``{"a": {"int32": "…"}}``.
-    """
-    if not isinstance(given, dict):
-        raise Failed(f"You gave {kind(given)}, but a dict is asked for, with the keys {_names(expected)}.")
-    if missing := [key for key in expected if key not in given]:
-        raise Failed(f"No answer for {_names(missing)}.")
-    if extra := [key for key in given if key not in expected]:
-        raise Failed(f"There is no question {_names(extra)}: the questions are {_names(expected)}.")
-    wrong = [key for key in expected if not _same_answer(given[key], expected[key])]
-    if wrong:
-        said = []
-        for key in wrong:
-            reasons = (why or {}).get(key, {})
-            reason = next((text for other, text in reasons.items() if _same_answer(given[key], other)), "")
-            said.append((str(key), f"not {given[key]!r}. {reason}".strip()))
-        count = f"{len(wrong)} of {len(expected)} answers are" if len(wrong) > 1 else f"{_names(wrong)} is"
-        raise Failed(f"{count} not right yet.", shown=said)
-
-
-def _same_answer(given, expected):
-    if isinstance(expected, str):
-        name = getattr(given, "__name__", None) or str(given)  # jnp.float32 and "float32" alike
-        return name.strip().lower() == expected.lower()
-    if isinstance(expected, bool) or isinstance(given, bool):
-        return given is expected
-    try:
-        return bool(given == expected)
-    except Exception:
-        return False
-
-
-def _names(keys):
-    return ", ".join(f"`{key}`" for key in keys)
-
-
-# Transformations
-
-
-def works_under_jit(function, *arguments, static_argnums=()):
-    """Under ``jax.jit`` the function gives what it gives without."""
-    expected = function(*arguments)
-    got = jax.jit(original(function), static_argnums=static_argnums)(*arguments)
-    same(got, expected, where="under `jax.jit`", input=named(function, arguments))
+__all__ = [
+    "answers",
+    "equals",
+    "gradients",
+    "is_jitted",
+    "jaxpr",
+    "keys",
+    "no_leaks",
+    "pure",
+    "refuses",
+    "returns",
+    "same",
+    "takes_batches",
+    "traces",
+    "values",
+    "works_under_jit",
+    "works_under_vmap",
+]

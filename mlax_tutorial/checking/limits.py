@@ -10,7 +10,6 @@ import signal
 import threading
 import time
 
-import jax
 from jax.extend import core
 
 from mlax_tutorial import jaxprs
@@ -84,44 +83,47 @@ def _planted(seconds):
 
 @contextlib.contextmanager
 def loop_limit(iterations):
-    """In the block, each XLA loop that goes over the limit raises `jaxprs.LoopLimitError` when it was stopped.
+    """In the block, an XLA loop that goes over the limit is stopped, and then raises `jaxprs.LoopLimitError`.
 
-    Every compiled program is started by one primitive, ``jit``: an operation called eagerly is jitted by JAX
-    itself. So it is there that programs with a loop are exchanged for their limited twins. Programs without a
-    loop, and everything that Python does between them, run as always.
+    Python's part of a function runs as always, with real numbers; only where JAX is about to run a compiled
+    program (the reader's ``jit``, or an operation called eagerly, which JAX jits itself) that holds a loop, the
+    program is exchanged for its limited twin. That place has no public name. On a JAX where it is called
+    otherwise nothing is exchanged, and a test of ours fails.
     """
-    primitive = getattr(core.primitives, "jit_p", None) or core.primitives.pjit_p
-    original = primitive.impl
-    thread = threading.get_ident()
-    inside = False
+    from jax._src import pjit
 
-    @functools.wraps(original)
-    def impl(*args, jaxpr, **params):
+    run = getattr(pjit, "_pjit_call_impl_python", None)
+    if run is None:
+        yield
+        return
+    thread, inside = threading.get_ident(), False
+
+    @functools.wraps(run)
+    def run_limited(*inputs, jaxpr, **params):
         nonlocal inside
-        if inside or threading.get_ident() != thread or not _loops(jaxpr):
-            return original(*args, jaxpr=jaxpr, **params)
+        if inside or threading.get_ident() != thread or not _has_loop(jaxpr, iterations):
+            return run(*inputs, jaxpr=jaxpr, **params)
         inside = True
         try:
-            return jaxprs.limit_loops(core.jaxpr_as_fun(jaxpr), iterations)(*args)
+            outputs = jaxprs.limit_loops(core.jaxpr_as_fun(jaxpr), iterations)(*inputs)
         finally:
             inside = False
+        return outputs, None, None, []  # no executable, so that JAX does not remember it for the next call
 
-    primitive.def_impl(impl)
+    pjit._pjit_call_impl_python = run_limited
     try:
         yield
     finally:
-        primitive.def_impl(original)
+        pjit._pjit_call_impl_python = run
 
 
-def _loops(jaxpr):
+def _has_loop(jaxpr, iterations):
     return any(
         equation.primitive.name == "while"
-        or (equation.primitive.name == "scan" and equation.params["length"] > ITERATIONS)
+        or (equation.primitive.name == "scan" and equation.params["length"] > iterations)
         for _, equation in jaxprs.walk(jaxpr)
     )
 
 
 def is_loop_limit(error):
-    return isinstance(error, (jaxprs.LoopLimitError,)) or (
-        isinstance(error, jax.errors.JaxRuntimeError) and "LoopLimitError" in str(error)
-    )
+    return isinstance(error, jaxprs.LoopLimitError)

@@ -7,7 +7,6 @@ import inspect
 import linecache
 import pathlib
 import re
-import sys
 import textwrap
 import types
 
@@ -17,7 +16,8 @@ from mlax_tutorial.checking import limits
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
 
-_HERE = str(pathlib.Path(__file__).parent)
+_PACKAGE = pathlib.Path(__file__).parent.parent
+_LIBRARIES = tuple(str(pathlib.Path(module.__file__).parent) + "/" for module in (ast, jax))
 
 
 class Raised(Failed):
@@ -143,8 +143,42 @@ def as_theirs(error, function, name):
     elif isinstance(error, TypeError) and (mismatch := _call_mismatch(error, function)):
         message = mismatch
     else:
-        message = f"Your code raised {type(error).__name__}: {_message(error)}"
+        message = f"Your code raised {describe_error(error)}"
     return Raised(message, error, shown=lines_of(error))
+
+
+# JAX's errors that learners meet, most special first, and what is behind them.
+_BEHIND = (
+    (
+        "TracerBoolConversionError",
+        "an `if`, `while` or `and` asks for the value of a traced array, which has none yet",
+    ),
+    ("TracerArrayConversionError", "a traced array was given to NumPy: use the function of `jnp`"),
+    (
+        "TracerIntegerConversionError",
+        "a traced array is used where Python needs a whole number, as in `range` or a shape",
+    ),
+    (
+        "NonConcreteBooleanIndexError",
+        "a mask as an index gives a shape that depends on values: use `jnp.where`",
+    ),
+    ("ConcretizationTypeError", "Python needs a number here, and a traced array has none yet"),
+    (
+        "UnexpectedTracerError",
+        "a tracer has outlived its trace: it was kept in a global, a list or an attribute",
+    ),
+    ("KeyReuseError", "a random key is used twice: split it, and use each new one once"),
+)
+
+
+def describe_error(error):
+    """Type, message, and for JAX's own errors what is behind them."""
+    text = f"{type(error).__name__}: {_message(error)}"
+    names = [base.__name__ for base in type(error).__mro__]
+    for name, behind in _BEHIND:
+        if name in names:
+            return f"{text}\nThat is: {behind}."
+    return text
 
 
 def _message(error):
@@ -177,33 +211,33 @@ def lines_of(error, most=4):
         source = linecache.getline(code.co_filename, line, frame.f_globals).strip()
         found.append(f"line {line}, in {code.co_name}" + (f":  {source}" if source else ""))
     if len(found) > most:
-        found = [*found[:2], f"... {len(found) - 3} more calls ...", found[-1]]
+        found = [*found[:2], "... and further calls ...", found[-1]]
     return [("your code", "\n".join(found))] if found else []
 
 
 def _frames(traceback):
+    """The reader's frames and line numbers: what came after the first `guard`, if there was one."""
+    frames, guarded_at = [], None
     while traceback is not None:
-        if is_theirs(traceback.tb_frame.f_code.co_filename):
-            yield traceback.tb_frame, traceback.tb_lineno
+        frame = traceback.tb_frame
+        if guarded_at is None and frame.f_code.co_filename == __file__ and frame.f_code.co_name == "guarded":
+            guarded_at = len(frames)
+        frames.append((frame, traceback.tb_lineno))
         traceback = traceback.tb_next
+    return [(frame, line) for frame, line in frames[guarded_at:] if is_theirs(frame.f_code.co_filename)]
 
 
 @functools.cache
 def is_theirs(filename):
     """Whether a file is the reader's: not Python's, not a library's, not the checker's."""
-    if filename.startswith("<frozen") or filename.startswith(_HERE):
+    if filename.startswith("<frozen"):
         return False
-    path = pathlib.PurePath(filename)
+    path = pathlib.Path(filename)
+    if _PACKAGE in path.parents:
+        return path.parent.name == "exercises"  # the wrong answers that people give
     if {"site-packages", "dist-packages"} & set(path.parts):
         return False
-    return not any(filename.startswith(place) for place in _python_places())
-
-
-@functools.cache
-def _python_places():
-    return tuple(str(pathlib.Path(module.__file__).parent) + "/" for module in (ast, jax)) + (
-        sys.prefix + "/lib/python",
-    )
+    return not filename.startswith(_LIBRARIES)
 
 
 # What was handed in

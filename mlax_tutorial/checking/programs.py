@@ -1,0 +1,313 @@
+"""Checks of what JAX makes of a function: transformations, gradients, traces, jaxprs."""
+
+import contextlib
+import functools
+import inspect
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import jaxprs
+from mlax_tutorial.checking.compare import named, same
+from mlax_tutorial.checking.describe import describe, is_array
+from mlax_tutorial.checking.outcome import Failed
+from mlax_tutorial.checking.reader import Raised, describe_error, original, underlying
+
+# Primitives that only wrap others: not counted as equations.
+_WRAPPERS = {
+    "jit",
+    "pjit",
+    "closed_call",
+    "core_call",
+    "custom_jvp_call",
+    "custom_vjp_call",
+    "remat",
+    "checkpoint",
+}
+
+
+@contextlib.contextmanager
+def under(transformation):
+    """Says in the report that it was under a transformation that the reader's code failed."""
+    try:
+        yield
+    except Raised as raised:
+        raised.message = f"Under {transformation}: {raised.message}"
+        raise
+    except (TypeError, ValueError, jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+        raise Failed(f"{transformation} refuses your function: {describe_error(error)}") from None
+
+
+def works_under_jit(function, *arguments, static_argnums=()):
+    """Under ``jax.jit`` the function gives what it gives without."""
+    expected = function(*arguments)
+    with under("`jax.jit`"):
+        got = jax.jit(fresh(function), static_argnums=static_argnums)(*arguments)
+    same(got, expected, where="under `jax.jit`", input=named(function, arguments))
+
+
+def works_under_vmap(function, *arguments, in_axes=0):
+    """Under ``jax.vmap`` the function gives what a loop gives. The arguments are those of the batched call."""
+    axes = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(arguments)
+    with under("`jax.vmap`"):
+        got = jax.vmap(fresh(function), in_axes=tuple(axes))(*arguments)
+    size = next(jnp.shape(x)[axis] for x, axis in zip(arguments, axes, strict=True) if axis is not None)
+    rows = []
+    for i in range(size):
+        row = [
+            x if axis is None else jnp.take(x, i, axis=axis) for x, axis in zip(arguments, axes, strict=True)
+        ]
+        rows.append(function(*row))
+    expected = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+    same(got, expected, where="under `jax.vmap`", input=named(function, arguments))
+
+
+def takes_batches(function, *arguments, batched=(0,), axes=1):
+    """Leading batch axes are taken as they are: the result is that of a loop over them, stacked.
+
+    Args:
+      arguments: those of the batched call.
+      batched: the positions of the arguments that have batch axes.
+      axes: how many they have.
+    """
+    leading = jnp.shape(arguments[batched[0]])[:axes]
+    results = []
+    for place in np.ndindex(*leading):
+        row = [x[place] if i in batched else x for i, x in enumerate(arguments)]
+        results.append(function(*row))
+    expected = jax.tree.map(lambda *leaves: jnp.stack(leaves).reshape(leading + leaves[0].shape), *results)
+    got = function(*arguments)
+    number = "a leading batch axis" if axes == 1 else f"{axes} leading batch axes"
+    same(got, expected, where=f"for {number}", input=named(function, arguments))
+
+
+def gradients(function, reference=None, *arguments, argnums=0, finite_differences=True):
+    """The gradient equals the reference's, and the slope that finite differences measure.
+
+    Results that are not scalars are summed with weights first. Without a reference, only finite differences count;
+    they are taken in float32, so they tell a wrong gradient from a right one, not a good one from a better.
+    """
+    shown = {"input": named(reference or function, arguments)}
+    with under("`jax.grad`"):
+        got = jax.grad(_weighted_sum(fresh(function)), argnums)(*arguments)
+    if reference is not None:
+        expected = jax.grad(_weighted_sum(reference), argnums)(*arguments)
+        shown["expected"] = expected
+        try:
+            same(got, expected, rtol=1e-3, atol=1e-4 * (1 + _largest(expected)))
+        except Failed:
+            finite = _finite(got) or not _finite(expected)
+            raise Failed(
+                f"The gradient is {'wrong' if finite else 'not finite'}.", got=got, **shown
+            ) from None
+    elif not _finite(got):
+        raise Failed("The gradient is not finite.", got=got, **shown)
+    if finite_differences and _finite(got):
+        for turn in (1, 2):
+            measured, by_gradient = _slopes(_weighted_sum(function), arguments, argnums, got, turn)
+            if not abs(measured - by_gradient) <= 2e-2 * (1 + abs(measured)):
+                raise Failed(
+                    "The gradient does not fit the function: a small step changes the result by another amount "
+                    "than the gradient says.",
+                    got=got,
+                    shown=[("slope", f"measured {measured:.4g}, by the gradient {by_gradient:.4g}")],
+                    **shown,
+                )
+
+
+def _weighted_sum(function):
+    """The function followed by a weighted sum of all entries, so that each of them counts."""
+
+    def scalar(*arguments):
+        leaves = jax.tree.leaves(function(*arguments))
+        return sum(jnp.sum(leaf * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape)) for leaf in leaves)
+
+    return scalar
+
+
+def _finite(tree):
+    return all(np.isfinite(np.asarray(leaf, np.float32)).all() for leaf in jax.tree.leaves(tree))
+
+
+def _largest(tree):
+    sizes = [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(tree) if jnp.size(leaf)]
+    return max([size for size in sizes if np.isfinite(size)], default=0.0)
+
+
+def _slopes(scalar, arguments, argnums, gradient, turn, step=1e-2):
+    """The slope along one direction: measured by a step to either side, and by the gradient."""
+    positions = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    gradients = gradient if isinstance(argnums, (tuple, list)) else (gradient,)
+    directions = jax.tree.map(
+        lambda leaf: jnp.sin(turn + jnp.arange(leaf.size)).reshape(leaf.shape), gradients
+    )
+
+    def moved(by):
+        new = list(arguments)
+        for position, direction in zip(positions, directions, strict=True):
+            new[position] = jax.tree.map(
+                lambda leaf, d: leaf + (by * d).astype(jnp.result_type(leaf)), arguments[position], direction
+            )
+        return float(scalar(*new))
+
+    products = jax.tree.map(lambda one, other: float(jnp.vdot(one, other)), gradients, directions)
+    return (moved(step) - moved(-step)) / (2 * step), sum(jax.tree.leaves(products))
+
+
+def fresh(function):
+    """The same function as a new object, so that JAX has nothing about it in a cache."""
+
+    @functools.wraps(original(function), updated=())
+    def again(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return again
+
+
+# Traces
+
+
+def is_jitted(function):
+    """The reader has applied ``jax.jit`` to it."""
+    if not hasattr(original(function), "lower"):
+        raise Failed("Your function is not jitted: put `@jax.jit` above it, or hand in `jax.jit(f)`.")
+
+
+def traces(function, *calls, exactly=None, at_most=None, static_argnums=()):
+    """Over these calls (tuples of arguments) Python runs the body so many times.
+
+    A function that is not jitted yet is jitted here. What is counted is the body itself, wherever it is wrapped.
+    """
+    jitted = original(function)
+    if hasattr(jitted, "clear_cache"):
+        jitted.clear_cache()
+    else:
+        jitted = jax.jit(fresh(function), static_argnums=static_argnums)
+    runs = []
+    with _counted(function) as count:
+        for arguments in calls:
+            before = count()
+            with under("`jax.jit`"):
+                _call(function, jitted, arguments)
+            runs.append(count() - before)
+    total = sum(runs)
+    wanted = exactly if exactly is not None else at_most
+    if total == exactly or (at_most is not None and total <= at_most):
+        return
+    log = [
+        f"{_signature_of(arguments)}: {'traced' if run == 1 else f'traced {run} times' if run else 'from the cache'}"
+        for arguments, run in zip(calls, runs, strict=True)
+    ]
+    bound = "at most " if exactly is None else ""
+    raise Failed(
+        f"Your function was traced {_times(total)} over {len(calls)} calls; it should be {bound}{_times(wanted)}.",
+        shown=[("calls", "\n".join(log))],
+    )
+
+
+def _call(function, jitted, arguments):
+    """Calls the jitted function; where the reader jitted it, their errors still count as theirs."""
+    return function(*arguments) if jitted is original(function) else jitted(*arguments)
+
+
+def _times(number):
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number} times")
+
+
+def _signature_of(arguments):
+    return ", ".join(
+        jax.typeof(x).str_short() if is_array(x) or isinstance(x, (int, float)) else describe(x)
+        for x in arguments
+    )
+
+
+@contextlib.contextmanager
+def _counted(function):
+    """Counts how often Python starts the body of a function, however it is wrapped (PEP 669)."""
+    body, runs = underlying(original(function)), 0
+    if not inspect.isfunction(body):
+        raise Failed("The body of your function cannot be observed: hand in a plain `def`, jitted or not.")
+
+    def started(code, offset):
+        nonlocal runs
+        runs += 1
+
+    events = sys.monitoring
+    tool = next(i for i in (4, 3, 2, 5, 1, 0) if events.get_tool(i) is None)
+    events.use_tool_id(tool, "mlax_tutorial.checking")
+    events.register_callback(tool, events.events.PY_START, started)
+    events.set_local_events(tool, body.__code__, events.events.PY_START)
+    try:
+        yield lambda: runs
+    finally:
+        events.set_local_events(tool, body.__code__, 0)
+        events.register_callback(tool, events.events.PY_START, None)
+        events.free_tool_id(tool)
+
+
+# Jaxprs
+
+
+def jaxpr(
+    function,
+    *arguments,
+    requires=(),
+    forbids=(),
+    counts=None,
+    at_most=None,
+    equations=None,
+    static_argnums=(),
+):
+    """What the function's jaxpr holds, inner jaxprs included.
+
+    Args:
+      arguments: arrays or ``jax.ShapeDtypeStruct``.
+      requires, forbids: names of primitives. A tuple among ``requires`` means one of them.
+      counts: a dict from names to the exact number of times.
+      at_most: a dict from names to the largest number of times.
+      equations: the largest number of equations in all, wrappers such as ``jit`` not counted.
+    """
+    with under("`jax.make_jaxpr`"):
+        program = jax.make_jaxpr(fresh(function), static_argnums=static_argnums)(*arguments)
+    names = [equation.primitive.name for _, equation in jaxprs.walk(program)]
+    listed = [name for name in names if name not in _WRAPPERS]
+    shown = [("equations", _listing(listed))]
+    for name in requires:
+        options = (name,) if isinstance(name, str) else name
+        if not set(options) & set(names):
+            wanted = " or ".join(f"`{option}`" for option in options)
+            raise Failed(f"The jaxpr of your function holds no {wanted}.", shown=shown)
+    for name in forbids:
+        if name in names:
+            raise Failed(
+                f"The jaxpr of your function holds `{name}`, which it should do without.", shown=shown
+            )
+    for name, number in (counts or {}).items():
+        if names.count(name) != number:
+            raise Failed(
+                f"The jaxpr of your function holds `{name}` {_times(names.count(name))}; expected: {_times(number)}.",
+                shown=shown,
+            )
+    for name, number in (at_most or {}).items():
+        if names.count(name) > number:
+            raise Failed(
+                f"The jaxpr of your function holds `{name}` {_times(names.count(name))}; at most: {_times(number)}.",
+                shown=shown,
+            )
+    if equations is not None and len(listed) > equations:
+        raise Failed(
+            f"The jaxpr of your function has {len(listed)} equations; {equations} are enough.", shown=shown
+        )
+
+
+def _listing(names, most=24):
+    runs = []
+    for name in names:
+        if runs and runs[-1][0] == name:
+            runs[-1][1] += 1
+        else:
+            runs.append([name, 1])
+    words = [name if number == 1 else f"{name} ({number} times)" for name, number in runs]
+    return ", ".join(words[:most]) + (", ..." if len(words) > most else "") if words else "none"
