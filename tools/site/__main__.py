@@ -1,4 +1,7 @@
-"""`python -m tools.site screenshots DIR`: a picture of every page, wide and narrow, light and dark."""
+"""`python -m tools.site screenshots DIR`: a picture of every page, wide and narrow, light and dark.
+
+`python -m tools.site pictures` draws the PNG files of book/_static anew from the SVG ones.
+"""
 
 import argparse
 import sys
@@ -7,6 +10,7 @@ from pathlib import Path
 from . import browser
 
 SITE = Path(__file__).parents[2] / "_build" / "html"
+STATIC = Path(__file__).parents[2] / "book" / "_static"
 WIDTHS = (1280, 390)
 
 
@@ -30,14 +34,38 @@ def screenshots(site, folder, only=()):
                 context.close()
 
 
+def pictures(static=STATIC):
+    """The logo and the hero as PNG, for those who cannot read SVG: telephones and link previews."""
+    with browser.serve(static) as address, browser.chromium() as chromium:
+        for source, name, size, width in (
+            ("logo", "touch-icon", (180, 180), 140),
+            ("hero", "social", (1200, 630), 743),
+        ):
+            page = chromium.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme="light")
+            page.goto(f"{address}/{source}.svg")
+            picture = page.content()
+            page.goto("about:blank")
+            page.set_content(
+                "<style>body { margin: 0; height: 100vh; display: grid; place-content: center; background: #f4f2ec }"
+                f"svg {{ width: {width}px; height: auto }}</style>{picture}"
+            )
+            page.screenshot(path=static / f"{name}.png")
+            print(static / f"{name}.png")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     shoot = commands.add_parser("screenshots", help="picture every page of the built site")
     shoot.add_argument("folder", type=Path, help="where the pictures go")
     shoot.add_argument("--site", type=Path, default=SITE, help="the built site (default: _build/html)")
-    shoot.add_argument("--only", nargs="*", default=(), metavar="PAGE", help="only these pages, such as `arrays`")
+    shoot.add_argument(
+        "--only", nargs="*", default=(), metavar="PAGE", help="only these pages, such as `arrays`"
+    )
+    commands.add_parser("pictures", help="draw the PNG files of book/_static anew from the SVG ones")
     options = parser.parse_args(arguments)
+    if options.command == "pictures":
+        return pictures()
     if not (options.site / "index.html").is_file():
         sys.exit(f"No site at {options.site}: run `make book` first.")
     screenshots(options.site, options.folder, options.only)

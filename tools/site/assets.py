@@ -16,11 +16,14 @@ UNUSED_FILES = (
     "_static/locales",
     "_static/**/*.map",
     "_static/**/*webpack-macros.html",
-    "_static/images/logo_[bdj]*",
+    "_static/images",
     "_static/sphinx-thebe.*",
     "_static/togglebutton.*",
     "_static/design-tabs.js",
-    "_static/*.png",
+    "_static/file.png",
+    "_static/minus.png",
+    "_static/plus.png",
+    "_static/README.md",
     "_sphinx_design_static",
 )
 WORD = re.compile(r"[A-Za-z_][\w-]*")

@@ -1,28 +1,17 @@
 """What each page says about itself: its number, description, and where to open, fetch and edit it."""
 
 import json
-import tomllib
 from pathlib import Path
 from urllib.parse import quote
 
 from docutils import nodes
 
+from tools import project
+
 # Extensions that Jupyter Book always loads and this book has no use for: their scripts would come from a CDN.
 UNUSED_EXTENSIONS = ("sphinx_thebe", "sphinx_comments", "sphinx_togglebutton")
 UNUSED_ASSETS = ("thebe", "togglebutton", "toggleHint", "toggleOpenOnPrint", "design-tabs")
 GENERATED = {"book/status"}  # pages with no source to edit
-
-
-def repository(root):
-    """The repository's URL and the revision that fits the notebooks: pyproject.toml is the one place that names them."""
-    project = tomllib.loads((Path(root) / "pyproject.toml").read_text(encoding="utf-8"))
-    return project["project"]["urls"]["Repository"].rstrip("/"), project["tool"]["mlax-tutorial"]["revision"]
-
-
-def colab_url(url, revision, path):
-    """Where Colab opens the notebook at `path` of a GitHub repository; None if it is hosted elsewhere."""
-    host, _, name = url.partition("github.com/")
-    return f"https://colab.research.google.com/github/{name}/blob/{revision}/{path}" if name else None
 
 
 def source_path(root, pagename):
@@ -76,9 +65,8 @@ def chapter_number(app, pagename):
 
 def add_context(app, pagename, templatename, context, doctree):
     root = Path(app.srcdir)
-    url, revision = repository(root)
+    url, revision = project.repository(root), project.revision(root)
     context["book_repository"] = url
-    context["book_revision"] = revision
     context["book_number"] = chapter_number(app, pagename)
     for kind in ("css_files", "script_files"):
         context[kind] = [file for file in context[kind] if not is_unused(file)]
@@ -88,7 +76,7 @@ def add_context(app, pagename, templatename, context, doctree):
         context["book_edit"] = f"{url}/edit/{revision}/{source}"
         context["book_issue"] = f"{url}/issues/new?title={quote('On the page ' + pagename)}"
     if (root / f"{pagename}.ipynb").is_file():
-        context["book_colab"] = colab_url(url, revision, f"{pagename}.ipynb")
+        context["book_colab"] = project.colab_url(f"{pagename}.ipynb", root)
         context["book_notebook"] = True
     title = context.get("title", "")
     context["metatags"] = context.get("metatags", "") + metadata(app, title, description(doctree), pagename)
