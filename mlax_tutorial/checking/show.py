@@ -50,9 +50,22 @@ def show(thing, note=""):
 
         display(thing)
     else:
-        print(thing.render(colour=wants_colour()))
+        print(printable(thing.render(colour=wants_colour())))
     if note:
-        print(note)
+        print(printable(note))
+
+
+_ASCII = str.maketrans("\N{CHECK MARK}\N{BALLOT X}\N{WHITE CIRCLE}\N{BLACK STAR}\N{WHITE STAR}", "+xo*.")
+
+
+def printable(text):
+    """Text that this terminal can print: an old one may know no check mark and no star."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def in_notebook():

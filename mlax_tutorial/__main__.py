@@ -1,0 +1,148 @@
+"""``python -m mlax_tutorial exercises``: what there is to do, what is done, and what comes next."""
+
+import argparse
+import sys
+
+
+def main(arguments=None):
+    """Runs the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    if options.command is None:
+        _parser().print_help()
+        return 0
+    return options.run(options)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="mlax-tutorial", description="A book that teaches JAX by building a neural-network library."
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    exercises = commands.add_parser(
+        "exercises",
+        help="list the exercises, with those that you have done",
+        description=(
+            "Lists the book's exercises, with those that you have done. Exercises are graded in the notebooks, by "
+            "`ex.NAME.check(answer)`. Progress is kept in one file on this machine, and nowhere else."
+        ),
+        epilog=(
+            "The file is ~/.local/share/mlax-tutorial/progress.json (in the data folder of your system), or what the "
+            "environment variable MLAX_TUTORIAL_PROGRESS names."
+        ),
+    )
+    exercises.set_defaults(run=_list)
+    actions = exercises.add_subparsers(dest="action", metavar="ACTION")
+    actions.add_parser("list", help="all exercises (this is the default)").set_defaults(run=_list)
+    actions.add_parser("next", help="the next one to do").set_defaults(run=_next)
+    reset = actions.add_parser(
+        "reset",
+        help="forget what was done (a backup is kept)",
+        description="Forgets progress: all of it, that of a chapter, or that of one exercise. A backup is kept.",
+    )
+    reset.add_argument(
+        "what", nargs="?", default="", metavar="CHAPTER[.NAME]", help="what to forget; default: all"
+    )
+    reset.add_argument("--yes", action="store_true", help="do not ask")
+    reset.set_defaults(run=_reset)
+    return parser
+
+
+def _list(options):
+    from mlax_tutorial.checking import catalog, progress
+    from mlax_tutorial.checking.show import printable
+
+    noted, remark = progress.read()
+    done = count = minutes = 0
+    for chapter in catalog.chapters():
+        print(catalog.title(chapter))
+        exercises = catalog.of(chapter)
+        width = max([len(exercise.name) for exercise in exercises], default=0)
+        for exercise in exercises:
+            status = _status(noted, exercise)
+            done, count = done + (status == "passed"), count + 1
+            minutes += 0 if status == "passed" else exercise.minutes
+            line = f"  {_MARKS[status]} {exercise.name:<{width}}  {_facts(exercise)}  {exercise.title}"
+            print(printable(line))
+    print(f"\n{done} of {count} done." + (f" About {minutes} minutes are left." if minutes else ""))
+    if following := _following(noted):
+        print(f"Next: {following.chapter}.{following.name}, {following.title}.")
+    if remark:
+        print(remark)
+    return 0
+
+
+_MARKS = {"passed": "[x]", "failed": "[-]", "": "[ ]"}
+
+
+def _next(options):
+    from mlax_tutorial.checking import catalog, progress
+
+    noted, remark = progress.read()
+    if remark:
+        print(remark)
+    exercise = _following(noted)
+    if exercise is None:
+        print("All exercises are done.")
+        return 0
+    print(f"{exercise.chapter}.{exercise.name}: {exercise.title}")
+    print(
+        f"{_facts(exercise)}, in the chapter {catalog.title(exercise.chapter)} (book/{exercise.chapter}.ipynb)"
+    )
+    return 0
+
+
+def _reset(options):
+    from mlax_tutorial.checking import catalog, progress
+
+    chapter, _, name = options.what.partition(".")
+    if chapter and chapter not in catalog.chapters():
+        print(f"There is no chapter {chapter!r}. Chapters: {', '.join(catalog.chapters())}.", file=sys.stderr)
+        return 2
+    if name and name not in [exercise.name for exercise in catalog.of(chapter)]:
+        names = ", ".join(exercise.name for exercise in catalog.of(chapter))
+        print(f"There is no exercise {name!r} in {chapter}. Exercises: {names}.", file=sys.stderr)
+        return 2
+    if not options.yes and not _agreed(f"Forget the progress of {options.what or 'all chapters'}? [y/N] "):
+        print("Nothing was changed.")
+        return 1
+    count, backup, remark = progress.reset(chapter, name)
+    if count:
+        print(f"Forgot {count} exercise{'s' if count > 1 else ''}. The old file is kept as {backup}.")
+    elif not remark:
+        print("There was nothing to forget.")
+    if remark:
+        print(remark, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _agreed(question):
+    try:
+        return input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
+
+
+def _status(noted, exercise):
+    status = noted.get(f"{exercise.chapter}.{exercise.name}", {}).get("status", "")
+    return status if status in _MARKS else ""
+
+
+def _facts(exercise):
+    stars = "\N{BLACK STAR}" * exercise.stars + "\N{WHITE STAR}" * (3 - exercise.stars)
+    return f"{stars} {exercise.minutes:>2} min"
+
+
+def _following(noted):
+    from mlax_tutorial.checking import catalog
+
+    for chapter in catalog.chapters():
+        for exercise in catalog.of(chapter):
+            if _status(noted, exercise) != "passed":
+                return exercise
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

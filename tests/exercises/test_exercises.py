@@ -1,0 +1,169 @@
+"""Every exercise of every chapter: the stub, the solution, and each wrong answer, through its own checker.
+
+Chapters and exercises are discovered. A new chapter's module needs no line here.
+"""
+
+import contextlib
+import inspect
+import io
+import time
+
+import jax
+import pytest
+
+from mlax_tutorial import jaxprs
+from mlax_tutorial.checking import Exercise, Mistake, catalog, reader
+from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED
+
+SECONDS = 10.0
+
+EXERCISES = [exercise for chapter in catalog.chapters() for exercise in catalog.of(chapter)]
+MISTAKES = [
+    pytest.param(exercise, mistake, id=f"{exercise.chapter}.{exercise.name}-{i}-{_name}")
+    for exercise in EXERCISES
+    for i, mistake in enumerate(exercise.mistakes)
+    for _name in [getattr(reader.underlying(mistake.answer), "__name__", "value")]
+]
+each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.chapter}.{e.name}")
+
+
+def grade(exercise, answer):
+    """Grades as a reader would, and sees to it that nothing is printed and the checker itself does not break."""
+    began, printed = time.perf_counter(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        outcome = exercise.grade(answer)
+    took = time.perf_counter() - began
+    assert outcome.fault is None, f"the check broke: {outcome.fault!r}\n{outcome}"
+    assert printed.getvalue() == "", f"the check printed {printed.getvalue()!r}"
+    assert took <= SECONDS, f"took {took:.1f} s"
+    return outcome
+
+
+def stubs(exercise):
+    """What a notebook holds before the reader begins."""
+    if not inspect.isroutine(exercise.answer) and not callable(exercise.answer):
+        yield ...
+        if isinstance(exercise.answer, dict):
+            yield dict.fromkeys(exercise.answer, ...)
+        return
+
+    def docstring_and_dots(*args, **kwargs):
+        """What it should do."""
+        ...
+
+    def raising(*args, **kwargs):
+        raise NotImplementedError
+
+    yield from (docstring_and_dots, raising)
+
+
+def test_there_are_exercises():
+    assert len(EXERCISES) >= 1 and "welcome" in catalog.chapters()
+    assert all(catalog.of(chapter) for chapter in catalog.chapters()), "a chapter's module holds no exercise"
+
+
+@each
+def test_is_complete(exercise):
+    assert exercise.name != "exercise" and exercise.name.isidentifier()
+    assert 0 < len(exercise.title) <= 60 and not exercise.title.endswith(".")
+    assert exercise.stars in (1, 2, 3) and 1 <= exercise.minutes <= 30
+    assert exercise.why.strip().endswith((".", "!")) and len(exercise.why) >= 30
+    assert len(exercise.hints) >= 2 and all(hint.strip() for hint in exercise.hints)
+    assert len(set(exercise.hints)) == len(exercise.hints)
+    assert len(exercise.mistakes) >= 3 and all(isinstance(mistake, Mistake) for mistake in exercise.mistakes)
+    assert isinstance(exercise, Exercise)
+
+
+@each
+def test_solution_is_shown(exercise):
+    text = exercise.solution_text()
+    assert len(text) > 3
+    if inspect.isfunction(exercise.answer):
+        assert exercise.name in text and exercise.answer.__name__.lstrip("_") != "<lambda>"
+
+
+@each
+def test_a_stub_is_not_attempted(exercise):
+    for stub in stubs(exercise):
+        outcome = grade(exercise, stub)
+        assert outcome.status == NOT_ATTEMPTED, str(outcome)
+
+
+@each
+def test_the_solution_passes(exercise):
+    outcome = grade(exercise, exercise.answer)
+    assert outcome.status == PASSED, str(outcome)
+    assert outcome.message == exercise.why
+
+
+@pytest.mark.parametrize("exercise, mistake", MISTAKES)
+def test_a_wrong_answer_gets_its_diagnosis(exercise, mistake):
+    outcome = grade(exercise, mistake.answer)
+    assert outcome.status == FAILED, f"this wrong answer: {mistake.answer}\n{outcome}"
+    assert mistake.says in outcome.text, f"expected to read {mistake.says!r} in\n{outcome}"
+
+
+@each
+def test_diagnoses_differ(exercise):
+    said = [mistake.says for mistake in exercise.mistakes]
+    assert len(set(said)) == len(said), "two wrong answers are to get the same diagnosis"
+    texts = {mistake.says: grade(exercise, mistake.answer).text for mistake in exercise.mistakes}
+    assert len(set(texts.values())) == len(texts), "two wrong answers read the same"
+    for says in said:
+        others = [other for other, text in texts.items() if other != says and says in text]
+        assert not others, f"{says!r} also stands in the diagnosis of {others}: it tells nothing apart"
+
+
+@each
+def test_the_same_is_said_twice(exercise):
+    """Outputs are stored in the book, so they must not change from run to run."""
+    for answer in (exercise.answer, *(mistake.answer for mistake in exercise.mistakes)):
+        one, two = exercise.grade(answer), exercise.grade(answer)
+        assert one.text == two.text and one._repr_html_() == two._repr_html_()
+
+
+@each
+def test_the_solution_passes_where_products_are_rounded(exercise):
+    """A TPU rounds the inputs of products to bfloat16, unless they ask for the highest precision."""
+    if not callable(exercise.answer):
+        pytest.skip("the answer is a value")
+    with rounded_products():
+        outcome = grade(exercise, exercise.answer)
+    assert outcome.status == PASSED, str(outcome)
+
+
+@contextlib.contextmanager
+def rounded_products():
+    """Every program that JAX runs gets its products rounded, as `jaxprs.round_products` does it."""
+    from jax._src import pjit
+    from jax.extend import core
+
+    run, inside = pjit._pjit_call_impl_python, False
+
+    def run_rounded(*inputs, jaxpr, **params):
+        nonlocal inside
+        names = {equation.primitive.name for _, equation in jaxprs.walk(jaxpr)}
+        if inside or not names & {"dot_general", "conv_general_dilated"}:
+            return run(*inputs, jaxpr=jaxpr, **params)
+        inside = True
+        try:
+            return jaxprs.round_products(core.jaxpr_as_fun(jaxpr))(*inputs), None, None, []
+        finally:
+            inside = False
+
+    pjit._pjit_call_impl_python = run_rounded
+    jax.clear_caches()
+    try:
+        yield
+    finally:
+        pjit._pjit_call_impl_python = run
+
+
+def test_the_rehearsal_rounds():
+    import jax.numpy as jnp
+
+    x = jnp.float32([[1.001]])
+    with rounded_products():
+        assert float((x @ x)[0, 0]) == 1.0
+        with jax.default_matmul_precision("highest"):
+            assert float((x @ x)[0, 0]) > 1.0
