@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+CUSTOM = ("custom_jvp_call", "custom_vjp_call")
+CHECKPOINT = ("checkpoint", "remat", "remat2")  # one primitive, whose name has changed often
 ShapedArray = type(jax.typeof(np.float32(0)))
 
 
@@ -123,8 +125,8 @@ def interpret(fun, rules):
 
     - ``interpret(jax.grad(f), rules)`` interprets the forward and the backward pass, whatever rules for
       derivatives ``f`` has.
-    - ``jax.grad(interpret(f, rules))`` differentiates *through your rules*, and where ``f`` has its own
-      ``custom_jvp`` or ``custom_vjp`` it uses that, as it was written: what it does is not interpreted.
+    - ``jax.grad(interpret(f, rules))`` differentiates *through your rules*: the gradient is that of the
+      interpreted function. Where ``f`` has a ``custom_jvp`` or ``custom_vjp``, it keeps it, interpreted like all else.
 
     Every call traces ``fun`` anew: wrap the result in ``jax.jit`` if it is called often.
 
@@ -163,22 +165,16 @@ def _apply(equation, inputs, rules):
     primitive, params = equation.primitive, equation.params
     if primitive.name == "shard_map":
         return _shard_map(equation, inputs, rules)
+    if primitive.name in CUSTOM and primitive.name not in rules:
+        return _custom_rule(equation, inputs, rules)
     for name, inner in subjaxprs(equation):
         if any(_affected(inside, rules) for inside in _equations(inner)):
-            inner, hoisted = _rewrite(inner, rules, where=f"{_label(equation)}.{name}")
-            params = _replace(params, name, inner)
-            if hoisted:
-                # An open jaxpr cannot carry constants. Checkpoint's takes them as further inputs.
-                if primitive.name not in ("checkpoint", "remat", "remat2"):
-                    raise NotImplementedError(f"a rule inside {primitive.name} cannot use array constants")
-                inputs = [*hoisted, *inputs]
-
-    def bind(*inputs, **params):
-        # What a custom rule's equation holds must be made functions again: positional ones before jax 0.12.
-        params = primitive.get_bind_params(params)
-        functions, params = params if isinstance(params, tuple) else ((), params)
-        return primitive.bind(*functions, *inputs, **params)
-
+            new = _rewrite(inner, rules, where=f"{_label(equation)}.{name}")
+            if primitive.name in CHECKPOINT:  # its jaxpr may hold no constants: they become its first inputs
+                new, consts = _hoist(new)
+                inputs = [*consts, *inputs]
+            params = _replace(params, name, new if isinstance(inner, core.ClosedJaxpr) else new.jaxpr)
+    bind = functools.partial(_bind, primitive)
     if primitive.name in rules:
         inputs = [x if hasattr(x, "shape") else jnp.asarray(x) for x in inputs]  # numbers in the jaxpr's text
         outputs = _listed(rules[primitive.name](bind, *inputs, **params))
@@ -187,19 +183,29 @@ def _apply(equation, inputs, rules):
     return _listed(bind(*inputs, **params))
 
 
+def _bind(primitive, *inputs, **params):
+    # What a custom rule's equation holds must be made functions again: positional ones before jax 0.12.
+    params = primitive.get_bind_params(params)
+    functions, params = params if isinstance(params, tuple) else ((), params)
+    return primitive.bind(*functions, *inputs, **params)
+
+
 def _listed(outputs):
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
 
 
 def _affected(equation, rules):
-    """Whether a rule applies to an equation or inside it. What is not affected is left as it is."""
-    return equation.primitive.name in rules or any(
-        _affected(inside, rules) for _, inner in subjaxprs(equation) for inside in _equations(inner)
+    """Whether a rule may apply to an equation or inside it. What is not affected is left as it is."""
+    name = equation.primitive.name  # the derivatives of a custom function are seen only when they are needed
+    return (
+        name in rules
+        or name in CUSTOM
+        or any(_affected(inside, rules) for _, inner in subjaxprs(equation) for inside in _equations(inner))
     )
 
 
 def _check(name, outputs, variables):
-    got = [(jnp.shape(value), jax.dtypes.canonicalize_dtype(jnp.result_type(value))) for value in outputs]
+    got = [(jax.typeof(value).shape, jax.typeof(value).dtype) for value in outputs]
     wanted = [(variable.aval.shape, variable.aval.dtype) for variable in variables]
     if got != wanted:
         raise TypeError(
@@ -208,19 +214,20 @@ def _check(name, outputs, variables):
 
 
 def _rewrite(jaxpr, rules, where):
-    """The same jaxpr with the rules put in, of the same kind; constants that it could not hold come second."""
+    """The same jaxpr with the rules put in."""
     bare, consts = _open(jaxpr)
     if not all(type(variable.aval) is ShapedArray for variable in bare.invars):
         raise NotImplementedError(f"cannot interpret {where}: it takes references, not arrays")
     inputs = [_shape(variable.aval) for variable in bare.invars]
-    new = jax.make_jaxpr(lambda *inputs: _evaluate(bare, consts, inputs, rules))(*inputs)
-    if isinstance(jaxpr, core.ClosedJaxpr):
-        return new, ()
-    # Since 0.12 this line is not reached. Before, an open jaxpr got its constants as its first inputs.
-    bare, consts = _open(new)
+    return jax.make_jaxpr(lambda *inputs: _evaluate(bare, consts, inputs, rules))(*inputs)
+
+
+def _hoist(jaxpr):
+    """The same jaxpr with its constants as further inputs, in front, and those constants."""
+    bare, consts = _open(jaxpr)
     size = len(consts)
-    new = jax.make_jaxpr(lambda *inputs: _evaluate(bare, inputs[:size], inputs[size:], {}))(*consts, *inputs)
-    return new.jaxpr, consts
+    inputs = [*consts, *(_shape(variable.aval) for variable in bare.invars)]
+    return jax.make_jaxpr(lambda *inputs: _evaluate(bare, inputs[:size], inputs[size:], {}))(*inputs), consts
 
 
 def _shape(aval):
@@ -249,6 +256,27 @@ def _shard_map(equation, inputs, rules):
         check_vma=params["check_vma"],
         axis_names=params.get("newly_manual_axes", params.get("manual_axes")),  # renamed in 0.12
     )(*inputs)
+
+
+def _custom_rule(equation, inputs, rules):
+    """Makes a function with its own rule for derivatives anew: function and rule are both interpreted."""
+
+    def original(*inputs):
+        return _listed(_bind(equation.primitive, *inputs, **equation.params))
+
+    def function(*inputs):
+        return _evaluate(*_open(equation.params["call_jaxpr"]), inputs, rules)
+
+    if equation.primitive.name == "custom_jvp_call":
+        new = jax.custom_jvp(function)
+        new.defjvp(interpret(functools.partial(jax.jvp, original), rules))
+    else:
+        new = jax.custom_vjp(function)
+        new.defvjp(
+            interpret(functools.partial(jax.vjp, original), rules),
+            lambda pullback, cotangents: interpret(pullback, rules)(cotangents),
+        )
+    return new(*inputs)
 
 
 # Two interpreters

@@ -139,3 +139,143 @@ def test_no_equation_that_walk_sees_escapes_the_rule(name):
     # Forms of bind that lie inside a rule's closure are interpreted only where they are evaluated.
     replaced = jaxprs.interpret(fun, {"exp": lambda bind, x, **params: jax.lax.sin(x)})
     assert "exp" not in jaxprs.count(replaced, X)
+
+
+def halve(bind, x, **params):
+    return bind(x, **params) / 2
+
+
+@pytest.mark.parametrize("own", [own_jvp, own_vjp, jax.checkpoint(own_jvp), jax.jit(own_vjp)])
+def test_gradients_with_rules_of_their_own(own):
+    def fun(x):
+        return own(x) * 3.0
+
+    right = 30 * jnp.exp(0.5)
+    before = {  # interpreted after differentiation
+        "nothing": jaxprs.interpret(jax.grad(fun), {}),
+        "jit": jax.jit(jaxprs.interpret(jax.grad(fun), {})),
+        "sin": jaxprs.interpret(jax.grad(fun), {"sin": halve}),
+    }
+    after = {  # differentiated after interpretation: the rule of the function's own holds
+        "nothing": jax.grad(jaxprs.interpret(fun, {})),
+        "jit": jax.jit(jax.grad(jaxprs.interpret(fun, {}))),
+        "sin": jax.grad(jaxprs.interpret(fun, {"sin": halve})),
+    }
+    for name, gradient in {**before, **after}.items():
+        np.testing.assert_allclose(gradient(0.5), right, rtol=1e-6, err_msg=name)
+    rules = {"exp": halve}
+    np.testing.assert_allclose(jaxprs.interpret(jax.grad(fun), rules)(0.5), right / 2, rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(jaxprs.interpret(fun, rules))(0.5), right / 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(jaxprs.interpret(fun, rules)))(X), 15 * jnp.exp(X), rtol=1e-6
+    )
+
+
+def test_a_gradient_goes_through_the_rules():
+    fun = jaxprs.interpret(lambda x: jnp.exp(x), {"exp": lambda bind, x, **params: bind(x * x, **params)})
+    np.testing.assert_allclose(jax.grad(fun)(1.5), 3 * jnp.exp(1.5**2), rtol=1e-6)
+
+
+def test_integers_and_keys_go_through_rules_of_their_own():
+    @jax.custom_jvp
+    def scale(x, n):
+        return jnp.exp(x) * n, n
+
+    scale.defjvp(lambda primals, tangents: (scale(*primals), (5.0 * tangents[0], tangents[1])))
+
+    @jax.custom_vjp
+    def noise(x, key, n):
+        return jnp.exp(x) * jax.random.normal(key) + n
+
+    noise.defvjp(
+        lambda x, key, n: (noise(x, key, n), key), lambda key, t: (t * jax.random.normal(key), None, None)
+    )
+    rules = {"exp": halve}
+    assert jax.grad(jaxprs.interpret(lambda x: scale(x, 2)[0], rules))(1.0) == 5
+    key = jax.random.key(0)
+    gradient = jax.grad(jaxprs.interpret(noise, rules))(1.0, key, 3)
+    assert gradient == jax.grad(noise)(1.0, key, 3) != 0
+
+
+def test_keywords_and_trees():
+    def fun(batch, *, scale):
+        return {"y": jnp.exp(batch["x"]) * scale["by"], "same": batch}
+
+    batch, scale = {"x": X, "none": None}, {"by": 2.0}
+    got = jaxprs.interpret(fun, {"exp": halve})(batch, scale=scale)
+    assert jax.tree.structure(got) == jax.tree.structure(fun(batch, scale=scale))
+    np.testing.assert_allclose(got["y"], jnp.exp(X), rtol=1e-6)
+
+
+def test_closed_over_tracers():
+    def outer(x):
+        return jaxprs.interpret(lambda y: jnp.exp(y) * x, {"exp": halve})(x)
+
+    np.testing.assert_allclose(jax.jit(outer)(2.0), jnp.exp(2.0), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(outer)(2.0), 1.5 * jnp.exp(2.0), rtol=1e-6)
+
+
+def test_a_rule_with_an_array_of_its_own_inside_checkpoint():
+    table = np.float32([1, 2, 3])
+    rules = {"exp": lambda bind, x, **params: bind(x, **params) * jnp.asarray(table)}
+    fun = jax.checkpoint(lambda x: jnp.exp(jnp.sin(x)))
+    np.testing.assert_allclose(jaxprs.interpret(fun, rules)(X), fun(X) * table, rtol=1e-6)
+    got = jaxprs.interpret(jax.grad(lambda x: fun(x).sum()), rules)(X)
+    assert got.shape == (3,) and jnp.isfinite(got).all()
+
+
+def test_a_rule_that_changes_the_dtype_is_told():
+    with pytest.raises(TypeError, match="the rule for exp must return .*float32.*float16"):
+        jaxprs.interpret(jnp.exp, {"exp": lambda bind, x, **params: bind(x, **params).astype("float16")})(X)
+
+
+def test_a_rule_for_an_equation_with_jaxprs_gets_them_interpreted():
+    lengths = []
+
+    def scan(bind, *inputs, length, jaxpr, **params):
+        lengths.append((length, [equation.primitive.name for _, equation in jaxprs.walk(jaxpr)]))
+        return bind(*inputs, length=length, jaxpr=jaxpr, **params)
+
+    rules = {"scan": scan, "exp": lambda bind, x, **params: jax.lax.sin(x)}
+    jaxprs.interpret(scan_carry, rules)(X)
+    ((length, names),) = lengths
+    assert length == 3 and "sin" in names and "exp" not in names
+
+
+@pytest.mark.parametrize("guard", ["jax_debug_key_reuse", "jax_check_tracer_leaks"])
+@pytest.mark.parametrize(
+    "name", ["random", "own vjp", "own jvp", "scan", "while", "grad of checkpoint", "vmap of while"]
+)
+def test_under_the_guards(name, guard):
+    setting = {"jax_debug_key_reuse": jax.debug_key_reuse, "jax_check_tracer_leaks": jax.checking_leaks}[
+        guard
+    ]
+    with setting(True) if guard == "jax_debug_key_reuse" else setting():
+        fun = jaxprs.interpret(PROGRAMS[name], {"exp": halve})
+        jax.block_until_ready((fun(X), jax.jit(fun)(X)))
+
+
+def test_a_reused_key_is_still_caught():
+    def fun(key):
+        return jnp.exp(jax.random.normal(key)) + jax.random.normal(key)
+
+    with jax.debug_key_reuse(True), pytest.raises(jax.errors.KeyReuseError):
+        jax.jit(jaxprs.interpret(fun, {"exp": halve}))(jax.random.key(0))
+
+
+def test_walk_gives_the_path():
+    fun = jax.jit(lambda x: jax.lax.switch(1, [jax.jit(jnp.sin), jnp.cos, scan_carry_of], x))
+    paths = {e.primitive.name: path for path, e in jaxprs.walk(jax.make_jaxpr(fun)(X))}
+    assert paths["cos"] == ("jit[<lambda>].jaxpr", "cond.branches[1]")
+    assert paths["sin"] == ("jit[<lambda>].jaxpr", "cond.branches[0]", "jit[sin].jaxpr")
+    assert paths["exp"] == ("jit[<lambda>].jaxpr", "cond.branches[2]", "scan.jaxpr")
+
+
+def scan_carry_of(x):
+    return jax.lax.scan(lambda carry, x: (carry, jnp.exp(x)), 1.0, x)[1]
+
+
+def test_count_counts_bodies_once_and_needs_no_arrays():
+    shape = jax.ShapeDtypeStruct((10,), jnp.float32)
+    counted = jaxprs.count(lambda x, *, y: scan_carry_of(x) + jnp.exp(y), shape, y=1.0)
+    assert counted["exp"] == 2 and counted["scan"] == 1
