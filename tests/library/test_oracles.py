@@ -1,0 +1,155 @@
+"""Values and gradients against NumPy, and the compiled step against the same mathematics by hand."""
+
+import collections
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mlax_tutorial import nn, optim
+from mlax_tutorial.jaxprs import walk
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (0, 4)])
+def test_linear_and_bias(shape):
+    x, kernel, bias = RNG.normal(size=shape), RNG.normal(size=(4, 5)), RNG.normal(size=5)
+    cast = jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), (x, {"kernel": kernel}, {"bias": bias}))
+    y, _ = nn.Series(nn.Linear(5), nn.Bias()).fwd(cast[0], cast[1:], ())
+    np.testing.assert_allclose(y, x @ kernel + bias, rtol=1e-5, atol=1e-5)
+
+    def loss(trainables):
+        return jnp.sum(nn.Series(nn.Linear(5), nn.Bias()).fwd(cast[0], trainables, ())[0] ** 2)
+
+    gradients = jax.grad(loss)(cast[1:])
+    residual = 2 * (x @ kernel + bias).reshape(-1, 5)
+    np.testing.assert_allclose(gradients[0]["kernel"], x.reshape(-1, 4).T @ residual, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(gradients[1]["bias"], residual.sum(0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("in_features", "shape"),
+    [(-1, (4,)), ((-1, 1, 1), (3, 1, 1)), ((1, -1), (1, 4)), (1, (1,)), ((3, 4, 4), (3, 4, 4))],
+)
+def test_bias_broadcasts_as_numpy_does(in_features, shape):
+    x, layer = jnp.asarray(RNG.normal(size=(2, 3, 4, 4)), jnp.float32), nn.Bias(in_features)
+    trainables, _ = layer.init(jax.random.key(0), x)
+    assert trainables["bias"].shape == shape
+    bias = RNG.normal(size=shape).astype(np.float32)
+    np.testing.assert_allclose(layer.fwd(x, {"bias": jnp.asarray(bias)}, ())[0], np.asarray(x) + bias, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_half_precision_are_summed_in_float32(dtype):
+    """What ``accum_dtype=None`` promises: one rounding, of the result."""
+    x, kernel = (jnp.asarray(RNG.random(shape), dtype) for shape in [(8, 8192), (8192, 8)])
+    exact = np.asarray(x, np.float64) @ np.asarray(kernel, np.float64)
+    for accum_dtype in (None, jnp.float32):
+        y, _ = nn.Linear(8, accum_dtype=accum_dtype).fwd(x, {"kernel": kernel}, ())
+        assert y.dtype == x.dtype
+        relative = np.abs(np.asarray(y, np.float64) / exact - 1).max()
+        assert relative < jnp.finfo(dtype).eps, relative
+
+
+def test_the_gradient_of_a_bfloat16_bias_does_not_stall():
+    x = jnp.ones((3072, 1), jnp.bfloat16)
+
+    def gradient(layer):
+        return float(
+            jax.grad(lambda t: jnp.sum(layer.fwd(x, t, ())[0], dtype=jnp.float32))({"bias": x[0]})["bias"][0]
+        )
+
+    assert gradient(nn.Bias()) == 3072
+    assert gradient(nn.Bias(accum_dtype=jnp.float32)) == 3072
+
+
+def test_dropout_keeps_the_mean_and_hits_the_rate():
+    for rate in (0.1, 0.5, 0.9):
+        y, _ = nn.Dropout(rate).fwd(jnp.ones(200_000), (), (), key=jax.random.key(0))
+        assert abs(float(jnp.mean(y == 0)) - rate) < 0.005
+        np.testing.assert_allclose(jnp.mean(y), 1, atol=0.02)
+        np.testing.assert_allclose(jnp.unique(y), [0, 1 / (1 - rate)], rtol=1e-6)
+
+
+def test_dropout_drops_infinities_and_stops_their_gradients():
+    x = jnp.array([jnp.inf, jnp.nan] * 50)
+    y, _ = nn.Dropout(0.5).fwd(x, (), (), key=jax.random.key(0))
+    assert (y == 0).any() and not jnp.isfinite(y).all()
+
+
+def optimized_ops(fun, *args):
+    """How often each operation stands in the optimised program."""
+    text = jax.jit(fun).lower(*args).compile().as_text()
+    ops = (line.split(" = ")[1].split("(")[0].split(" ")[-1] for line in text.splitlines() if " = " in line)
+    return collections.Counter(ops)
+
+
+def test_the_compiled_step_is_that_of_hand_written_jax():
+    """Same mathematics, same program: the library adds no operation to what XLA runs."""
+    model = nn.Series(
+        nn.Flatten(2),
+        nn.Linear(32),
+        nn.Bias(),
+        nn.F(jax.nn.relu),
+        nn.Linear(10),
+        nn.Bias(),
+        nn.F(jax.nn.log_softmax),
+    )
+    x, labels = jnp.ones((8, 6, 6)), jnp.arange(8) % 10
+    trainables, state = model.init(jax.random.key(0), x)
+    optimizer = optim.SGD(0.1, momentum=0.9)
+
+    def loss(log_probabilities):
+        return -jnp.mean(jnp.take_along_axis(log_probabilities, labels[:, None], axis=1))
+
+    def ours(x, optimizer, trainables, velocity):
+        def objective(trainables):
+            return loss(model.fwd(x, trainables, state)[0])
+
+        value, gradients = jax.value_and_grad(objective)(trainables)
+        updates, velocity = optimizer.step(gradients, velocity, trainables)
+        return value, optim.apply_updates(trainables, updates), velocity
+
+    def by_hand(x, rate, momentum, weights, velocity):
+        def objective(weights):
+            w1, b1, w2, b2 = weights
+            hidden = jax.nn.relu(x.reshape(8, 36) @ w1 + b1[None])
+            return loss(jax.nn.log_softmax(hidden @ w2 + b2[None]))
+
+        value, gradients = jax.value_and_grad(objective)(weights)
+        velocity = [momentum * v + g for v, g in zip(velocity, gradients)]
+        updates = [-rate * v for v in velocity]  # to be added, as in Optax: that is the contract
+        return value, [w + u for w, u in zip(weights, updates)], velocity
+
+    weights = jax.tree.leaves(trainables)
+    zeros = jax.tree.map(jnp.zeros_like, weights)
+    arguments = (x, optimizer, trainables, optimizer.init(trainables))
+    hand_arguments = (x, optimizer.learning_rate, optimizer.momentum, weights, zeros)
+    for a, b in zip(
+        jax.tree.leaves(jax.jit(ours)(*arguments)), jax.tree.leaves(jax.jit(by_hand)(*hand_arguments))
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
+    library, hand = optimized_ops(ours, *arguments), optimized_ops(by_hand, *hand_arguments)
+    assert library["dot"] == 5 and library["fusion"]
+    assert library == hand
+
+
+def test_the_recorded_step_holds_no_conversion_in_float32():
+    model, x = nn.Series(nn.Linear(3), nn.Bias()), jnp.ones((2, 4))
+    trainables, state = model.init(jax.random.key(0), x)
+    jaxpr = jax.make_jaxpr(lambda x, t: model.fwd(x, t, state)[0])(x, trainables)
+    names = [equation.primitive.name for _, equation in walk(jaxpr)]
+    assert names == ["dot_general", "broadcast_in_dim", "add"]
+
+
+def test_importing_the_library_imports_nothing_heavy():
+    code = (
+        "import sys, mlax_tutorial.nn, mlax_tutorial.optim; "
+        "print([name for name in ('matplotlib', 'IPython', 'hypothesis', 'optax', 'jupyter', 'PIL') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,122 @@
+"""``Series``: work that does not grow with depth, keys, further inputs, indexing."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mlax_tutorial import nn
+
+
+class Counting(nn.Layer):
+    """Notes each call of init and fwd, with a name to tell the leaves apart."""
+
+    name: str
+    log: list = None
+
+    calls = []
+
+    def init(self, key, x):
+        self.calls.append((self.name, "init"))
+        return {"w": jax.random.normal(key, x.shape[-1:], x.dtype)}, {"seen": jnp.zeros((), x.dtype)}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        self.calls.append((self.name, "fwd"))
+        return x, {"seen": non_trainables["seen"] + 1}
+
+
+class Masked(nn.Layer):
+    def fwd(self, x, trainables, non_trainables, *, mask, key=None, inference_mode=False):
+        return jnp.where(mask, x, jnp.zeros_like(x)), non_trainables
+
+
+@pytest.mark.parametrize("depth", [0, 1, 8, 64])
+def test_each_leaf_is_initialized_twice_and_run_once_at_any_depth(depth):
+    model = nn.Series(Counting("a"), Counting("b"))
+    for _ in range(depth):
+        model = nn.Series(model)
+    Counting.calls.clear()
+    model.init(jax.random.key(0), jnp.ones(3))
+    assert sorted(Counting.calls) == sorted([("a", "init"), ("b", "init")] * 2 + [("a", "fwd"), ("b", "fwd")])
+
+
+def test_equal_layers_do_not_merge():
+    layer = nn.Linear(4)
+    model = nn.Series(layer, layer, nn.Series(layer))
+    trainables, _ = model.init(jax.random.key(0), jnp.ones(4))
+    kernels = [trainables[0]["kernel"], trainables[1]["kernel"], trainables[2][0]["kernel"]]
+    assert not any(np.array_equal(kernels[i], kernels[j]) for i in range(3) for j in range(i))
+
+
+def test_initial_variance_is_that_of_the_initializer():
+    trainables, _ = nn.Series(nn.Linear(400), nn.Linear(300)).init(jax.random.key(0), jnp.ones(1000))
+    np.testing.assert_allclose(jnp.var(trainables[0]["kernel"]) * 1000, 1, rtol=0.02)
+    np.testing.assert_allclose(jnp.var(trainables[1]["kernel"]) * 400, 1, rtol=0.02)
+
+
+def test_empty_children_make_an_empty_whole():
+    model = nn.Series(nn.F(jnp.tanh), nn.Series(nn.Flatten(1), nn.F(jnp.sin)))
+    assert model.init(jax.random.key(0), jnp.ones(3)) == ((), ())
+    y, state = model.fwd(jnp.ones(3), (), ())
+    assert state == () and y.shape == (3,)
+    # Long-hand empties are accepted, too, and come back collapsed.
+    assert model.fwd(jnp.ones(3), ((), ((), ())), ((), ()))[1] == ()
+
+
+def test_non_trainables_are_threaded():
+    model = nn.Series(nn.Linear(3), Counting("c"), nn.Series(Counting("d")))
+    x = jnp.ones((2, 4))
+    trainables, state = model.init(jax.random.key(0), x)
+    for _ in range(3):
+        _, state = jax.jit(model.fwd)(x, trainables, state)
+    assert jax.tree.map(float, state) == ((), {"seen": 3.0}, ({"seen": 3.0},))
+
+
+def test_key_paths_name_every_leaf():
+    model = nn.Series(nn.Flatten(2), nn.Linear(3), nn.Bias(), nn.Series(nn.Linear(2)))
+    trainables, _ = model.init(jax.random.key(0), jnp.ones((4, 4)))
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(trainables)]
+    assert paths == ["[1]['kernel']", "[2]['bias']", "[3][0]['kernel']"]
+
+
+def test_children_get_different_keys():
+    model = nn.Series(nn.Dropout(0.5), nn.Dropout(0.5))
+    y, _ = model.fwd(jnp.ones(4000), (), (), key=jax.random.key(0))
+    # Two independent masks keep a quarter; one mask used twice would keep a half.
+    assert 0.22 < float(jnp.mean(y != 0)) < 0.28
+
+
+def test_no_key_is_split_where_none_is_needed():
+    model = nn.Series(nn.F(jnp.tanh), nn.Series(nn.Dropout(0.0)))
+    assert not model.needs_key
+    jaxpr = jax.make_jaxpr(lambda x, key: model.fwd(x, (), (), key=key)[0])(jnp.ones(3), jax.random.key(0))
+    assert [equation.primitive.name for equation in jaxpr.eqns] == ["tanh"]
+    model = nn.Series(nn.Dropout(0.5))
+    inference = jax.make_jaxpr(lambda x, key: model.fwd(x, (), (), key=key, inference_mode=True)[0])
+    assert not inference(jnp.ones(3), jax.random.key(0)).eqns
+
+
+def test_further_inputs_reach_the_layers_that_take_them():
+    model = nn.Series(nn.Linear(3), nn.Series(Masked(), nn.F(jnp.tanh)), Masked())
+    assert model.inputs == {"mask"}
+    x, mask = jnp.ones((2, 4)), jnp.array([[True, False, True]] * 2)
+    trainables, state = model.init(jax.random.key(0), x, mask=mask)
+    y, _ = jax.jit(model.fwd)(x, trainables, state, mask=mask)
+    assert (y[:, 1] == 0).all() and (y[:, 0] != 0).all()
+    with pytest.raises(TypeError, match="mask") as caught:
+        model.fwd(x, trainables, state)
+    assert "This was raised in model[1][0].Masked." in caught.value.__notes__
+
+
+def test_indexing_and_slicing():
+    model = nn.Series(nn.Flatten(2), nn.Linear(3), nn.Bias())
+    assert (
+        model[1] == nn.Linear(3)
+        and len(model) == 3
+        and list(model) == [nn.Flatten(2), nn.Linear(3), nn.Bias()]
+    )
+    assert model[:2] == nn.Series(nn.Flatten(2), nn.Linear(3)) and model[-1] == nn.Bias()
+    trainables, state = model.init(jax.random.key(0), jnp.ones((2, 4, 4)))
+    hidden, _ = model[:2].fwd(jnp.ones((2, 4, 4)), trainables[:2], ())
+    assert hidden.shape == (2, 3)
+    assert repr(model) == "Series(Flatten(2), Linear(3), Bias())"
