@@ -24,7 +24,33 @@ def parser() -> argparse.ArgumentParser:
         "--measure", action="store_true", help="execute one by one and take the run times anew"
     )
     build.add_argument("--jobs", type=int, help="chapters at a time (default: 2)")
+
+    run = commands.add_parser("run", help="run every chapter twice, in this environment, comparing nothing")
+    run.add_argument("names", nargs="*", metavar="NAME", help="chapters (default: all)")
+    run.add_argument("--times", type=int, default=2, help="passes in the same kernel (default: 2)")
+    run.add_argument("--jobs", type=int, default=2, help="chapters at a time (default: 2)")
+    run.add_argument(
+        "--patience", type=float, default=10, help="times its limit that a cell may take (default: 10)"
+    )
+    run.add_argument(
+        "--cached", action="store_true", help="skip chapters that passed under the same circumstances"
+    )
+    run.add_argument(
+        "--lines", action="store_true", help="also print a line per chapter for book/_src/devices.jsonl"
+    )
+
+    check = commands.add_parser("check", help="the guards that need no execution")
+    check.add_argument("names", nargs="*", metavar="NAME", help="chapters (default: the whole book)")
+
+    commands.add_parser("pages", help="write book/status.md and the README's table of chapters")
     return top
+
+
+def _write_pages(book: Book) -> None:
+    from tools.notebooks import pages
+
+    for name in pages.write(book):
+        print(f"{name}: written")
 
 
 def main(arguments=None) -> int:
@@ -37,7 +63,31 @@ def main(arguments=None) -> int:
             failed = build.build(
                 book, options.names, force=options.force, measure=options.measure, jobs=options.jobs
             )
+            if not failed and not options.names:
+                _write_pages(book)
             return 1 if failed else 0
+        if options.command == "run":
+            from tools.notebooks import run
+
+            failed = run.run(
+                book,
+                options.names,
+                times=options.times,
+                jobs=options.jobs,
+                patience=options.patience,
+                cached=options.cached,
+                lines=options.lines,
+            )
+            return 1 if failed else 0
+        if options.command == "check":
+            from tools.notebooks import guards
+
+            messages = guards.check(book, options.names)
+            print("\n".join(messages) or "nothing to mend")
+            return 1 if messages else 0
+        if options.command == "pages":
+            _write_pages(book)
+            return 0
     except Problem as problem:
         print(problem, file=sys.stderr)
         return 1

@@ -13,7 +13,7 @@ import nbformat
 
 from tools.notebooks import canonical, claims, inputs, kernel, record, sources
 from tools.notebooks.places import Book, Problem
-from tools.notebooks.sources import Source, tags
+from tools.notebooks.sources import Source
 
 LOADED = """\
 import json as _json, sys as _sys
@@ -29,8 +29,7 @@ class Executed:
 
     notebook: nbformat.NotebookNode
     seconds: float
-    slowest: tuple[float, int]  # seconds and index of the slowest cell
-    over: list[str]  # cells over their limit, in words
+    over: dict[int, float]  # the cells over their limit, by index, and what they took
     modules: list[str]
 
 
@@ -70,17 +69,16 @@ def explain(source: Source, error: kernel.CellError) -> str:
 def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
     """Run a chapter in a fresh kernel. A cell may take `patience` times its limit before it is stopped."""
     notebook = canonical.skeleton(source)
-    times, over, modules = {}, [], []
+    seconds, over, modules = 0.0, {}, []
     if source.executes:
         with kernel.start(book, notebook, clean=True) as running:
             for index, cell in enumerate(notebook.cells):
                 if cell.cell_type == "code":
                     limit = sources.cell_limit(cell)
-                    times[index] = running.run(index, timeout=patience * limit)
-                    if times[index] > limit:
-                        over.append(
-                            f"{source.place(index)} took {times[index]:.0f} s, its limit is {limit:g} s"
-                        )
+                    taken = running.run(index, timeout=patience * limit)
+                    seconds += taken
+                    if taken > limit:
+                        over[index] = taken
             modules = [
                 os.path.relpath(path, book.root).replace(os.sep, "/")
                 for path in json.loads(running.ask(LOADED))
@@ -89,13 +87,10 @@ def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
         if cell.cell_type == "code":
             cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
             cell.outputs = canonical.outputs(cell.outputs)
-    seconds = sum(times.values())
-    slowest = max(((taken, index) for index, taken in times.items()), default=(0.0, 0))
-    return Executed(notebook, seconds, slowest, over, [name for name in modules if not name.startswith("..")])
+    return Executed(notebook, seconds, over, [name for name in modules if not name.startswith("..")])
 
 
 def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
-    taken, index = ran.slowest
     return {
         "title": source.title,
         "number": source.chapter.get("number"),
@@ -106,7 +101,7 @@ def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
         "locked": inputs.locked(book),
         "notebook": inputs.digest(text.encode()),
         "seconds": record.rounded(ran.seconds),
-        "slowest": {"cell": source.cells[index]["id"], "seconds": record.rounded(taken)},
+        "over": {source.cells[index]["id"]: round(taken) for index, taken in ran.over.items()},
         "hardware": record.hardware(),
         "python": ".".join(platform.python_version_tuple()[:2]),
         "jax": inputs.installed()["jax"],
@@ -143,15 +138,17 @@ def build_one(book: Book, name: str, *, force: bool = False, measure: bool = Fal
     if entry is not None and not measure:
         inputs_of = ("source", "package", "modules", "locked", "notebook")
         if all(entry.get(key) == fresh[key] for key in inputs_of):
-            kept = ("seconds", "slowest", "hardware", "python", "jax", "date")
+            kept = ("seconds", "over", "hardware", "python", "jax", "date")
             fresh |= {key: entry[key] for key in kept if key in entry}
     record.store(book, name, fresh)
-    lines = [
-        f"{name}: {title}: {why}; ran in {ran.seconds:.1f} s, {'changed' if changed else 'nothing changed'}"
-    ]
+    what = "changed" if changed else "nothing changed"
+    lines = [f"{name}: {title}: {why}; ran in {ran.seconds:.1f} s, {what}"]
     if ran.seconds > sources.CHAPTER_SECONDS:
-        lines.append(f"{source.path}: took {ran.seconds:.0f} s of at most {sources.CHAPTER_SECONDS:.0f} s")
-    return "\n  warning: ".join(lines + ran.over)
+        lines.append(f"{source.path}: took {ran.seconds:.0f} s of at most {sources.CHAPTER_SECONDS:g} s")
+    for index, taken in ran.over.items():
+        limit = sources.cell_limit(source.cells[index])
+        lines.append(f"{source.place(index)}: took {taken:.0f} s, its limit is {limit:g} s")
+    return "\n  warning: ".join(lines)
 
 
 def build(book: Book, names, *, force: bool = False, measure: bool = False, jobs: int | None = None) -> int:

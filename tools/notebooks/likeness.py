@@ -8,34 +8,40 @@ import base64
 import io
 import re
 
-# A pixel counts as changed when a channel moves by more than this (of 255), and a picture when more than this
-# share of its pixels changed. A label of one character in a figure of 700 x 350 is about 0.0004 of it.
+# A pixel counts as changed when a channel moves by more than PIXEL_STEP (of 255), and a picture when more than
+# PIXEL_SHARE of its pixels changed: of a figure of 700 x 350 that is 49, fewer than one digit of a label has.
 PIXEL_STEP = 16
 PIXEL_SHARE = 0.0002
 
-# SVG user units (points, at the size that the figures are drawn): a line is 1 to 2 wide.
+# SVG user units are about pixels; small numbers (scales, say) must agree better.
 SVG_STEP = 0.05
 
 _SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
-_NUMBER = re.compile(r"(?<![\w#.-])-?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,([A-Za-z0-9+/=\s]+)")
+_GEOMETRY = re.compile(
+    r'(?<=\s)(?:d|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|points|transform|width|height|viewBox)="([^"]*)"'
+)
+_NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 
 
 def is_picture(mime: str, data) -> bool:
-    return mime in {"image/png", "image/jpeg", "image/svg+xml"} or (
-        mime == "text/html" and "<svg" in str(data)
-    )
+    """Whether an output of this kind is compared here."""
+    if mime == "text/html":
+        return bool(re.search(r"<svg\b|data:image/", "".join(data)))
+    return mime in {"image/png", "image/jpeg", "image/svg+xml"}
 
 
 def difference(mime: str, stored, fresh) -> str | None:
-    """What differs between two outputs of the same kind, in words; None if they look the same."""
-    if mime in {"image/png", "image/jpeg"}:
-        return png_difference(stored, fresh)
-    return svg_difference("".join(stored), "".join(fresh))
-
-
-def png_difference(stored: str, fresh: str) -> str | None:
-    if stored.strip() == fresh.strip():
+    """What differs between two pictures of the same kind, in words; None if they look the same."""
+    stored, fresh = "".join(stored), "".join(fresh)
+    if stored == fresh:
         return None
+    if mime in {"image/png", "image/jpeg"}:
+        return _pixel_difference(stored, fresh)
+    return _markup_difference(stored, fresh)
+
+
+def _pixel_difference(stored: str, fresh: str) -> str | None:
     import numpy as np
     from PIL import Image
 
@@ -45,24 +51,30 @@ def png_difference(stored: str, fresh: str) -> str | None:
 
     a, b = pixels(stored), pixels(fresh)
     if a.shape != b.shape:
-        return f"its size was {a.shape[1]} x {a.shape[0]} pixels and is {b.shape[1]} x {b.shape[0]}"
-    share = (np.abs(a - b).max(axis=-1) > PIXEL_STEP).mean()
-    if share > PIXEL_SHARE:
-        return f"{100 * share:.3g} % of its pixels changed"
+        return f"the picture was {a.shape[1]} x {a.shape[0]} pixels and is {b.shape[1]} x {b.shape[0]}"
+    share = (abs(a - b).max(axis=-1) > PIXEL_STEP).mean()
+    return f"{100 * share:.2g} % of the picture's pixels changed" if share > PIXEL_SHARE else None
+
+
+def _markup_difference(stored: str, fresh: str) -> str | None:
+    """Compare markup exactly, but for embedded pictures and the geometry inside `<svg>` elements."""
+    if _skeleton(stored) != _skeleton(fresh):
+        return "the markup changed (elements, colours, labels or the text around the drawing)"
+    for before, after in zip(_EMBEDDED.findall(stored), _EMBEDDED.findall(fresh), strict=True):
+        if before != after and (what := _pixel_difference(before, after)):
+            return what
+    for before, after in zip(_SVG.findall(stored), _SVG.findall(fresh), strict=True):
+        for old, new in zip(_GEOMETRY.findall(before), _GEOMETRY.findall(after), strict=True):
+            for x, y in zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=True):
+                if abs(float(x) - float(y)) > min(SVG_STEP, 1e-3 + 1e-3 * abs(float(x))):
+                    return f"the drawing moved: {x} became {y}"
     return None
 
 
-def svg_difference(stored: str, fresh: str) -> str | None:
-    """Compare text with `<svg>` elements in it: exactly, but for numbers inside these elements."""
-    if stored == fresh:
-        return None
-    drawings, new_drawings = _SVG.findall(stored), _SVG.findall(fresh)
-    if _SVG.sub("<svg/>", stored) != _SVG.sub("<svg/>", fresh):
-        return "the text around the drawing changed"
-    for before, after in zip(drawings, new_drawings, strict=True):
-        if _NUMBER.sub("0", before) != _NUMBER.sub("0", after):
-            return "the drawing has other elements, colours or labels"
-        for x, y in zip(_NUMBER.findall(before), _NUMBER.findall(after), strict=True):
-            if abs(float(x) - float(y)) > SVG_STEP:
-                return f"the drawing moved: {x} became {y}"
-    return None
+def _skeleton(markup: str) -> str:
+    """The markup without what is compared with a tolerance."""
+
+    def without_numbers(drawing):
+        return _GEOMETRY.sub(lambda attribute: _NUMBER.sub("0", attribute[0]), drawing[0])
+
+    return _SVG.sub(without_numbers, _EMBEDDED.sub("data:", markup))

@@ -1,0 +1,111 @@
+"""Run every chapter from top to bottom, twice, in one kernel each, comparing nothing.
+
+This is for the environments whose outputs differ from the stored ones: the oldest JAX, another CPU, a GPU, a TPU.
+Every cell runs, and every assertion must hold.
+"""
+
+import concurrent.futures
+import datetime
+import json
+import platform
+import sys
+import textwrap
+import time
+
+import nbformat
+
+from tools.notebooks import canonical, kernel, passed, sources
+from tools.notebooks.places import Book, Problem
+
+DEVICE = "import jax as _jax; print(_jax.devices()[0].device_kind, _jax.__version__, sep='|')"
+
+
+def explain(path: str, notebook, pass_number: int, error: kernel.CellError) -> str:
+    cell = notebook.cells[error.index]
+    number = sum(cell.cell_type == "code" for cell in notebook.cells[: error.index])
+    code = textwrap.indent("\n".join(cell.source.splitlines()[:12]), "    | ")
+    message = textwrap.indent(canonical.ANSI.sub("", str(error)).strip(), "    ")
+    return f"{path}: code cell {number} failed in pass {pass_number}:\n{code}\n{message}"
+
+
+def run_one(book: Book, name: str, *, times: int, patience: float, cached: bool) -> tuple[str, dict, bool]:
+    """Run one chapter; returns a line for a person, the facts of the run, and whether it really ran now."""
+    mode = f"run {times}"
+    key = passed.key(book, name, mode) if cached else None
+    if cached and (before := passed.look_up(book, key)):
+        return f"{name}: passed before with the same notebook, package, versions and machine", before, False
+    notebook = nbformat.read(book.notebook(name), as_version=4)
+    seconds = []
+    start = time.perf_counter()
+    with kernel.start(book, notebook, clean=False) as running:
+        for pass_number in range(1, times + 1):
+            begin = time.perf_counter()
+            for index, cell in enumerate(notebook.cells):
+                if cell.cell_type == "code":
+                    try:
+                        running.run(index, timeout=patience * sources.cell_limit(cell))
+                    except kernel.CellError as error:
+                        path = book.relative(book.notebook(name))
+                        raise Problem(explain(path, notebook, pass_number, error)) from error
+            seconds.append(time.perf_counter() - begin)
+        device, jax_version = running.ask(DEVICE).strip().split("|")
+    facts = {
+        "chapter": name,
+        "device": device,
+        "jax": jax_version,
+        "python": ".".join(platform.python_version_tuple()[:2]),
+        "date": datetime.date.today().isoformat(),
+        "seconds": round(seconds[0], 1),
+    }
+    if cached:
+        passed.remember(book, key, **facts)
+    whole = time.perf_counter() - start
+    parts = " + ".join(f"{each:.1f}" for each in seconds)
+    return (
+        f"{name}: {parts} s, {whole:.1f} s with the kernel's start, on {device}, JAX {jax_version}",
+        facts,
+        True,
+    )
+
+
+def run(
+    book: Book,
+    names,
+    *,
+    times: int = 2,
+    jobs: int = 2,
+    patience: float = 10.0,
+    cached: bool = False,
+    lines: bool = False,
+) -> int:
+    """Run chapters, `jobs` at a time; returns how many failed. `lines` also prints lines for devices.jsonl."""
+    chosen = []
+    for name in book.select(names):
+        if not sources.read(book, name).executes:
+            print(f"{name}: skipped, its header says `execute: false`")
+        elif not book.notebook(name).exists():
+            raise Problem(f"book/{name}.ipynb does not exist: run `python -m tools.notebooks build {name}`")
+        else:
+            chosen.append(name)
+    ran, failed, begin = 0, 0, time.perf_counter()
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        tasks = [
+            pool.submit(run_one, book, name, times=times, patience=patience, cached=cached) for name in chosen
+        ]
+        for task in concurrent.futures.as_completed(tasks):
+            try:
+                line, facts, now = task.result()
+                ran += now
+                print(line, flush=True)
+                if lines:
+                    print(json.dumps(facts), flush=True)
+            except Problem as problem:
+                failed += 1
+                print(f"\n{problem}\n", file=sys.stderr, flush=True)
+    earlier = len(chosen) - failed - ran
+    print(
+        f"{ran} of {len(chosen)} chapters ran from top to bottom {times} times in {time.perf_counter() - begin:.0f} s"
+        + (f", {earlier} had passed before" if earlier else "")
+        + (f", {failed} failed" if failed else "")
+    )
+    return failed

@@ -1,0 +1,124 @@
+"""What this project adds to nbval: pictures compared with a tolerance, a clean surrounding, and a memory.
+
+`book/conftest.py` takes the hooks from here. With `CHAPTERS_CACHED=1` in the environment, a notebook that passed before
+with the same package, versions and machine is skipped, and one that passes is remembered.
+"""
+
+import collections
+import itertools
+import os
+import pathlib
+import tempfile
+
+import nbformat
+import pytest
+
+from tools.notebooks import likeness, passed
+from tools.notebooks.places import Book
+
+CACHED = "CHAPTERS_CACHED"
+BOOK = Book()
+_scratch = None
+_keys = {}
+_cells_passed = collections.Counter()
+
+
+def pytest_configure(config):
+    """The kernels that nbval starts inherit this environment."""
+    global _scratch
+    if not (getattr(config.option, "nbval", False) or getattr(config.option, "nbval_lax", False)):
+        return
+    _scratch = tempfile.TemporaryDirectory(prefix="nbval-")
+    os.environ["MLAX_TUTORIAL_PROGRESS"] = str(pathlib.Path(_scratch.name) / "progress.json")
+    os.environ["IPYTHONDIR"] = str(pathlib.Path(_scratch.name) / "ipython")
+    if config.option.nbval:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where the stored outputs were made
+        _compare_pictures()
+
+
+def pytest_unconfigure(config):
+    if _scratch is not None:
+        _scratch.cleanup()
+
+
+def _compare_pictures():
+    """Let nbval's comparison see pictures: alike ones as equal, others as text that says what differs."""
+    from nbval import plugin
+
+    original = plugin.IPyNbCell.compare_outputs
+    if getattr(original, "with_pictures", False):
+        return
+
+    def compare_outputs(self, test, ref, skip_compare=None):
+        test, ref = _pictures_as_words(self, test, ref)
+        return original(self, test, ref, skip_compare)
+
+    compare_outputs.with_pictures = True
+    plugin.IPyNbCell.compare_outputs = compare_outputs
+
+
+def _pictures_as_words(cell, fresh, stored):
+    """Copies of both lists of outputs in which a picture is replaced by what is to be said of it."""
+    fresh, stored = [_copy(output) for output in fresh], [_copy(output) for output in stored]
+    for mime in {mime for output in fresh + stored for mime in output.get("data", {})}:
+        new = [output["data"] for output in fresh if mime in output.get("data", {})]
+        old = [output["data"] for output in stored if mime in output.get("data", {})]
+        for before, after in itertools.zip_longest(old, new):
+            if not any(
+                data is not None and likeness.is_picture(mime, data[mime]) for data in (before, after)
+            ):
+                continue
+            what = None
+            if before is not None and after is not None:
+                what = likeness.difference(mime, cell.sanitize(before[mime]), cell.sanitize(after[mime]))
+            # One picture more or less is a difference in the number of outputs, which nbval finds.
+            if before is not None:
+                before[f"picture {mime}"] = "as it was stored"
+                del before[mime]
+            if after is not None:
+                after[f"picture {mime}"] = what or "as it was stored"
+                del after[mime]
+    return fresh, stored
+
+
+def _copy(output):
+    copy = type(output)(output)
+    if "data" in copy:
+        copy["data"] = type(copy["data"])(copy["data"])
+    return copy
+
+
+# The memory of notebooks that passed
+
+
+def _remembers(config) -> bool:
+    return bool(os.environ.get(CACHED)) and bool(getattr(config.option, "nbval", False))
+
+
+def pytest_sessionstart(session):
+    """Keys are taken before anything runs: what changes meanwhile has not passed."""
+    if _remembers(session.config):
+        for path in BOOK.folder.glob("*.ipynb"):
+            _keys[path.name] = passed.key(BOOK, path.stem, "compare")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if (key := _keys.get(item.path.name)) and passed.look_up(BOOK, key):
+            reason = "passed before with the same notebook, package, versions and machine"
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_runtest_logreport(report):
+    name = report.nodeid.partition("::")[0].rpartition("/")[2]
+    if name in _keys and report.when == "call" and report.passed:
+        _cells_passed[name] += 1
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workerinput"):  # a worker of xdist saw only some of the cells
+        return
+    for name, count in _cells_passed.items():
+        cells = nbformat.read(BOOK.folder / name, as_version=4).cells
+        if count == sum(cell.cell_type == "code" for cell in cells):
+            passed.remember(BOOK, _keys[name], chapter=name)
