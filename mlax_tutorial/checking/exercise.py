@@ -16,7 +16,7 @@ from mlax_tutorial.checking.describe import describe
 from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED, Failed, NotAttempted, Outcome
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Mistake:
     """A wrong answer that people give, and a part of the diagnosis that it must get."""
 
