@@ -1,0 +1,153 @@
+"""Rounded products, interpreted and lowered: both do the same, and what asks for the highest is left alone."""
+
+import pathlib
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mlax_tutorial.jaxprs import round_products
+from tools.rehearse import is_rounding, rounded_products
+
+ROOT = pathlib.Path(__file__).parents[2]
+GENERATOR = np.random.default_rng(0)
+LEFT = GENERATOR.normal(size=(5, 7)).astype(np.float32)
+RIGHT = GENERATOR.normal(size=(7, 3)).astype(np.float32)
+IMAGES = GENERATOR.normal(size=(2, 3, 8, 8)).astype(np.float32)
+KERNELS = GENERATOR.normal(size=(4, 3, 3, 3)).astype(np.float32)
+
+
+def to_bfloat16(x):
+    """Rounding by NumPy's own arithmetic: to nearest, ties to even, on the upper half of the bits."""
+    bits = x.view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def product(precision=None):
+    return lambda x, y: jnp.matmul(x, y, precision=precision)
+
+
+def convolution(precision=None):
+    return lambda x, y: jax.lax.conv(x, y, (1, 1), "SAME", precision=precision)
+
+
+CASES = {"dot": (product, LEFT, RIGHT), "conv": (convolution, IMAGES, KERNELS)}
+
+
+def ways(fun):
+    """A function with products rounded, by interpreting and by lowering, eager and jitted."""
+
+    def lowered(*args):
+        with rounded_products():
+            return fun(*args)
+
+    def lowered_jitted(*args):
+        with rounded_products():
+            return jax.jit(fun)(*args)
+
+    return [round_products(fun), jax.jit(round_products(jax.jit(fun))), lowered, lowered_jitted]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_inputs_are_rounded(case):
+    make, left, right = CASES[case]
+    exact = make()(left, right)
+    wanted = make()(to_bfloat16(left), to_bfloat16(right))
+    assert np.abs(exact - wanted).max() > 1e-3
+    for rounded in ways(make()):
+        np.testing.assert_allclose(rounded(left, right), wanted, rtol=0, atol=1e-5)
+    np.testing.assert_array_equal(make()(left, right), exact)  # and nothing is left behind
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", ["highest", (jax.lax.Precision.HIGHEST,) * 2])
+def test_the_highest_precision_is_left_alone(case, precision):
+    make, left, right = CASES[case]
+    exact = make()(left, right)
+    with rounded_products():
+        np.testing.assert_array_equal(make(precision)(left, right), exact)
+        with jax.default_matmul_precision("highest"):
+            np.testing.assert_array_equal(make()(left, right), exact)
+    np.testing.assert_array_equal(round_products(make(precision))(left, right), exact)
+    with jax.default_matmul_precision("highest"):
+        np.testing.assert_array_equal(round_products(make())(left, right), exact)
+
+
+@pytest.mark.parametrize("precision", ["default", "high", ("highest", "default")])
+def test_other_precisions_are_rounded(precision):
+    wanted = product()(to_bfloat16(LEFT), to_bfloat16(RIGHT))
+    with rounded_products():
+        np.testing.assert_allclose(product(precision)(LEFT, RIGHT), wanted, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(round_products(product(precision))(LEFT, RIGHT), wanted, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
+def test_other_dtypes(dtype):
+    left, right = (jnp.asarray(10 * x).astype(dtype) for x in (LEFT, RIGHT))
+
+    def fun(x, y):
+        return jnp.matmul(x, y, preferred_element_type="int32" if dtype == "int32" else "float32")
+
+    exact = np.asarray(left).astype(np.float32) @ np.asarray(right).astype(np.float32)
+    rounded = to_bfloat16(np.asarray(left).astype(np.float32)) @ to_bfloat16(
+        np.asarray(right).astype(np.float32)
+    )
+    for way in ways(fun):
+        got = way(left, right)
+        assert got.dtype == fun(left, right).dtype
+        np.testing.assert_allclose(got, exact if dtype == "int32" else rounded, rtol=1e-6, atol=1e-3)
+    if dtype == "float16":
+        assert np.abs(exact - rounded).max() > 1e-2
+
+
+def test_the_backward_pass_is_rounded_too():
+    def loss(x, y):
+        return (product()(x, y) ** 2).sum() / 2
+
+    x, y = to_bfloat16(LEFT), to_bfloat16(RIGHT)
+    wanted = to_bfloat16(np.asarray(x @ y)) @ y.T
+    assert np.abs(wanted - (LEFT @ RIGHT) @ RIGHT.T).max() > 1e-3
+    for rounded in ways(jax.grad(loss)):
+        np.testing.assert_allclose(rounded(LEFT, RIGHT), wanted, rtol=0, atol=1e-4)
+
+
+def test_products_deep_inside():
+    def fun(x):
+        @jax.checkpoint
+        def body(x, y):
+            return jax.lax.cond(y[0] > -1e9, lambda x: jnp.tanh(x @ RIGHT @ RIGHT.T), lambda x: x, x), None
+
+        return jax.jit(lambda x: jax.lax.scan(body, x, jnp.arange(9.0).reshape(3, 3))[0])(x)
+
+    exact = fun(LEFT)
+    results = [way(LEFT) for way in ways(fun)]
+    assert jnp.abs(exact - results[0]).max() > 1e-3
+    for result in results:
+        np.testing.assert_allclose(result, results[0], rtol=0, atol=1e-5)
+
+
+def test_a_program_compiled_before_is_rounded_and_later_not():
+    fun = jax.jit(product())
+    exact = fun(LEFT, RIGHT)
+    jaxpr = str(jax.make_jaxpr(fun)(LEFT, RIGHT))
+    with rounded_products():
+        assert is_rounding()
+        assert jnp.abs(fun(LEFT, RIGHT) - exact).max() > 1e-3
+        assert str(jax.make_jaxpr(fun)(LEFT, RIGHT)) == jaxpr
+    assert not is_rounding()
+    np.testing.assert_array_equal(fun(LEFT, RIGHT), exact)
+
+
+def test_any_program_from_the_command_line(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import sys, jax.numpy as jnp\n"
+        "x = jnp.float32([1.001])\n"
+        "print(sys.argv[1:], float(jnp.dot(x, x)) == 1.0, float(jnp.dot(x, x, precision='highest')) == 1.0)\n"
+    )
+    command = [sys.executable, "-m", "tools.rehearse", "run", str(script), "--flag", "1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.strip() == "['--flag', '1'] True False", done.stderr
