@@ -33,7 +33,7 @@ class Optimizer:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        dataclasses.dataclass(frozen=True, eq=False)(cls)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
         leaves = [field.name for field in dataclasses.fields(cls) if "number" in field.metadata]
         static = [field.name for field in dataclasses.fields(cls) if "switch" in field.metadata]
 
@@ -79,6 +79,22 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
+    def __repr__(self):
+        def show(value):
+            concrete = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+            return str(np.asarray(value)) if concrete else repr(value)
+
+        shown = [f"{field.name}={show(getattr(self, field.name))}" for field in dataclasses.fields(self)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def check_state(self, state: Any, kind: type) -> None:
+        """Refuse what is no state of this optimizer."""
+        if not isinstance(state, kind):
+            raise OptimizerError(
+                f"{type(self).__name__}: state must be what init returned, {kind.__name__}, got "
+                f"{type(state).__name__}: init and step must be of the same optimizer."
+            )
+
     def check_trees(self, **trees: Any) -> None:
         """Refuse trees whose structures, or the shapes of whose leaves, differ from those of the trainables."""
         wanted = _shapes(trees.pop("trainables"))
@@ -114,16 +130,17 @@ def _number(value, minimum, maximum, optional):
         return None
     bounds = f"of at least {minimum:g}" if maximum == np.inf else f"in [{minimum:g}, {maximum:g}]"
     wanted = f"must be a finite number {bounds}"
-    if isinstance(value, (bool, str)) or jnp.ndim(value) != 0:
-        raise ValueError(wanted)
+    if isinstance(value, jax.core.Tracer):  # built inside jit: nothing to compare yet
+        if value.shape:
+            raise ValueError(wanted)
+        return value.astype(jnp.float32)
     try:
-        array = jnp.asarray(value, jnp.float32)
-    except TypeError:
+        number = float("nan") if isinstance(value, (bool, str)) or np.ndim(value) else float(value)
+    except (TypeError, ValueError):
         raise ValueError(wanted) from None
-    traced = isinstance(array, jax.core.Tracer)  # built inside jit: nothing to compare yet
-    if not traced and not (np.isfinite(array) and minimum <= array <= maximum):
+    if not (np.isfinite(number) and minimum <= number <= maximum):
         raise ValueError(wanted)
-    return array
+    return jnp.asarray(np.float32(number))
 
 
 def _switch(value, kind):

@@ -69,6 +69,7 @@ class SGD(Optimizer):
         return SGDState(() if self.momentum is None else jax.tree.map(jnp.zeros_like, trainables))
 
     def step(self, gradients, state, trainables):
+        self.check_state(state, SGDState)
         if self.momentum is None:
             self.check_trees(trainables=trainables, gradients=gradients)
             direction = gradients
