@@ -1,0 +1,1156 @@
+"""The exercises of the chapter A first network."""
+
+import functools
+import inspect
+import math
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import jaxprs
+from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs, reader
+
+# mse
+
+
+def _mse(preds, targets):
+    return jnp.mean((preds - targets) ** 2)
+
+
+def _check_mse(mse):
+    def pair(*shape):
+        def draw_both(draw):
+            preds = draw(inputs.arrays(*shape, sizes=(1, 2, 3, 5)))
+            return preds, draw(inputs.arrays(*preds.shape))
+
+        return inputs.together(draw_both)
+
+    # All the wrong formulas below give different numbers here, so that none is taken for another.
+    telling = (jnp.array([3.0, -1.0, 2.0]), jnp.zeros(3))
+    recognise = [
+        (
+            lambda p, t: jnp.sum(p - t) ** 2,
+            "You sum first and square after, as the notes did: errors of opposite sign cancel.",
+        ),
+        (
+            lambda p, t: jnp.mean(p - t) ** 2,
+            "You average first and square after: errors of opposite sign cancel.",
+        ),
+        (
+            lambda p, t: jnp.sum((p - t) ** 2),
+            "This is the sum of the squares, not their mean: it grows with the number of predictions.",
+        ),
+        (lambda p, t: jnp.mean(p - t), "The differences are not squared, so errors of opposite sign cancel."),
+        (
+            lambda p, t: jnp.mean(jnp.abs(p - t)),
+            "This is the mean of the absolute differences, not of their squares.",
+        ),
+        (lambda p, t: jnp.sqrt(_mse(p, t)), "This is the root of the mean squared error: one root too many."),
+        (
+            lambda p, t: _mse(p, t) / 2,
+            "This is half of the mean squared error. Some textbooks write it so, to tidy up the gradient; here the "
+            "plain mean is asked for.",
+        ),
+    ]
+    checks.values(mse, _mse, pair("n"), examples=[telling], recognise=recognise)
+    checks.values(mse, _mse, pair("n", 2))
+    checks.works_under_jit(mse, *telling)
+
+
+def _mse_notes(preds, targets):
+    return jnp.sum(preds - targets) ** 2
+
+
+def _mse_sum(preds, targets):
+    return jnp.sum((preds - targets) ** 2)
+
+
+def _mse_absolute(preds, targets):
+    return jnp.abs(preds - targets).mean()
+
+
+def _mse_first_axis(preds, targets):
+    return jnp.mean((preds - targets) ** 2, axis=0)
+
+
+def _mse_numpy(preds, targets):
+    return np.mean((np.asarray(preds) - np.asarray(targets)) ** 2)
+
+
+mse = Exercise(
+    title="Mend the loss",
+    stars=1,
+    minutes=5,
+    why="A loss is the one thing that training believes. This one is zero only where every prediction is right.",
+    hints=(
+        "For one prediction, squaring the difference makes it positive. At which point must that happen?",
+        "First the differences, then the square of each, then one mean over all of them, whatever the shape.",
+        "`preds - targets` in parentheses, `** 2` right behind them, and `jnp.mean` around it all.",
+    ),
+    solution=_mse,
+    check=_check_mse,
+    mistakes=(
+        Mistake(_mse_notes, says="sum first and square after"),
+        Mistake(_mse_sum, says="grows with the number of predictions"),
+        Mistake(_mse_absolute, says="mean of the absolute differences"),
+        Mistake(_mse_first_axis, says="expected (), got"),
+        Mistake(_mse_numpy, says="NumPy"),
+    ),
+)
+
+
+# binary_cross_entropy
+
+
+def _binary_cross_entropy(logits, labels):
+    m = jnp.maximum(logits, 0)  # the larger of the two exponents in log(e^0 + e^z)
+    return m + jnp.log(jnp.exp(-m) + jnp.exp(logits - m)) - logits * labels
+
+
+def _check_binary_cross_entropy(function):
+    def pair(*shape):
+        def draw_both(draw):
+            logits = draw(inputs.arrays(*shape, sizes=(1, 2, 3)))
+            return logits, draw(inputs.arrays(*logits.shape, low=0, high=1, dtype="int32")).astype("float32")
+
+        return inputs.together(draw_both)
+
+    telling = (jnp.array([2.0, 1.0, -3.0]), jnp.array([1.0, 0.0, 0.0]))
+    recognise = [
+        (lambda z, y: -_binary_cross_entropy(z, y), "The sign is wrong: a loss is minus the logarithm."),
+        (
+            lambda z, y: _binary_cross_entropy(-z, y),
+            "This is the loss of the opposite label: the two cases are swapped.",
+        ),
+        (
+            lambda z, y: jnp.mean(_binary_cross_entropy(z, y)),
+            "This is the mean over the batch; here one loss for each example is asked for.",
+        ),
+        (
+            lambda z, y: jnp.sum(_binary_cross_entropy(z, y)),
+            "This is the sum over the batch; here one loss for each example is asked for.",
+        ),
+        (lambda z, y: -y * jax.nn.log_sigmoid(z), "The second half is missing: what if the label is 0?"),
+    ]
+    checks.values(
+        function,
+        _binary_cross_entropy,
+        pair("n"),
+        examples=[telling],
+        recognise=recognise,
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    checks.values(function, _binary_cross_entropy, pair("n", 2), count=5, rtol=1e-4, atol=1e-5)
+    grid = [(z, y) for z in (20.0, -20.0, 100.0, -100.0, 1000.0, -1000.0) for y in (0.0, 1.0)]
+    for z, y in grid:
+        _large_logit(function, z, y)
+    for z, y in [(3.0, 1.0), (-3.0, 0.0), *grid, (0.0, 0.0), (0.0, 1.0)]:
+        _its_gradient(function, z, y)
+    checks.works_under_jit(function, *telling)
+
+
+def _large_logit(function, z, y):
+    logit, label = jnp.array([z]), jnp.array([y])
+    expected, got = _binary_cross_entropy(logit, label), function(logit, label)
+    shown = {"input": {"logits": logit, "labels": label}, "expected": expected, "got": got}
+    if not jnp.all(jnp.isfinite(got)):
+        raise Failed(
+            "For small logits your loss is right, for large ones it is not finite: on the way to it an `exp` "
+            "overflows, or a `log` gets a 0. Take the logarithm on paper first.",
+            **shown,
+        )
+    if not jnp.allclose(got, expected, rtol=1e-3, atol=1e-6):
+        if expected[0] > 1 and got[0] < expected[0]:
+            raise Failed(
+                "For a confident mistake your loss stops growing. That comes from rounding or clipping the "
+                "probability: once it is 0 or 1, or at the bound, the logit does not count any more, and where the loss is flat there "
+                "is no gradient.",
+                **shown,
+            )
+        raise Failed("For small logits your loss is right, for large ones it is not.", **shown)
+
+
+def _its_gradient(function, z, y):
+    logit, label = jnp.array([z]), jnp.array([y])
+    expected = jax.nn.sigmoid(logit) - label
+    got = jax.grad(lambda logit: function(logit, label).sum())(logit)
+    shown = {"input": {"logits": logit, "labels": label}, "expected": expected, "got": got}
+    if jnp.allclose(got, expected, rtol=1e-3, atol=1e-5):
+        return
+    if not jnp.all(jnp.isfinite(got)):
+        raise Failed(
+            "The loss is right, but its gradient is not finite. Both sides of a `jnp.where` are computed and "
+            "differentiated: if the one that is not chosen overflows, 0 times infinity is NaN. Make the argument of `exp` "
+            "safe, not only the result.",
+            **shown,
+        )
+    if z == 0:
+        raise Failed(
+            "The loss is right everywhere, its gradient everywhere but at the logit 0, where `abs`, `maximum`, `relu` "
+            "or a condition has a corner, for which JAX must choose a slope. The loss itself is smooth, so the corners must "
+            "cancel. (All logits are 0 when the last layer starts from zeros.)",
+            **shown,
+        )
+    raise Failed("The loss is right, but its gradient is not.", **shown)
+
+
+def _bce_naive(logits, labels):
+    p = 1 / (1 + jnp.exp(-logits))
+    return -labels * jnp.log(p) - (1 - labels) * jnp.log(1 - p)
+
+
+def _bce_clipped(logits, labels):
+    p = jnp.clip(jax.nn.sigmoid(logits), 1e-7, 1 - 1e-7)
+    return -labels * jnp.log(p) - (1 - labels) * jnp.log(1 - p)
+
+
+def _bce_half_way(logits, labels):
+    return jnp.log1p(jnp.exp(logits)) - logits * labels
+
+
+def _bce_where(logits, labels):
+    softplus = jnp.where(logits > 0, logits + jnp.log1p(jnp.exp(-logits)), jnp.log1p(jnp.exp(logits)))
+    return softplus - logits * labels
+
+
+def _bce_abs(logits, labels):
+    return jnp.maximum(logits, 0) - logits * labels + jnp.log1p(jnp.exp(-jnp.abs(logits)))
+
+
+def _bce_relu(logits, labels):
+    return (
+        jax.nn.relu(logits)
+        - logits * labels
+        + jnp.log1p(jnp.exp(-jax.nn.relu(logits) - jax.nn.relu(-logits)))
+    )
+
+
+def _bce_mean(logits, labels):
+    return jnp.mean(_binary_cross_entropy(logits, labels))
+
+
+def _bce_swapped(logits, labels):
+    return _binary_cross_entropy(logits, 1 - labels)
+
+
+def _bce_if(logits, labels):
+    if logits > 0:
+        return logits + jnp.log1p(jnp.exp(-logits)) - logits * labels
+    return jnp.log1p(jnp.exp(logits)) - logits * labels
+
+
+binary_cross_entropy = Exercise(
+    title="A cross-entropy that survives",
+    stars=2,
+    minutes=15,
+    why=(
+        "A confident mistake now costs what it should and pulls as hard as it should, and no batch can turn the "
+        "weights into NaN."
+    ),
+    hints=(
+        "Put p = 1/(1 + e^-z) into the formula, on paper. Both labels together give log(1 + e^z) - z y.",
+        "log(1 + e^z) overflows for large z. It is log(e^0 + e^z), a sum over two exponents: as in the chapter, take the "
+        "larger of them, m, out of the logarithm.",
+        "`m = jnp.maximum(z, 0)` is the larger one, and `m + jnp.log(jnp.exp(-m) + jnp.exp(z - m))` is the logarithm. (Well-known "
+        "forms with `abs` have the right value, but JAX takes 1 for the slope of `abs` at 0.)",
+    ),
+    solution=_binary_cross_entropy,
+    check=_check_binary_cross_entropy,
+    mistakes=(
+        Mistake(_bce_naive, says="for large ones it is not finite"),
+        Mistake(_bce_clipped, says="stops growing"),
+        Mistake(_bce_half_way, says="for large ones it is not finite"),
+        Mistake(_bce_where, says="0 times infinity is NaN"),
+        Mistake(_bce_abs, says="at the logit 0"),
+        Mistake(_bce_relu, says="at the logit 0"),
+        Mistake(_bce_mean, says="mean over the batch"),
+        Mistake(_bce_swapped, says="opposite label"),
+        Mistake(_bce_if, says="Your code raised"),
+    ),
+)
+
+
+# init_mlp
+
+
+def _init_mlp(key, sizes):
+    params = []
+    keys = jax.random.split(key, len(sizes) - 1)
+    for layer_key, n_in, n_out in zip(keys, sizes[:-1], sizes[1:]):
+        kernel = jax.random.normal(layer_key, (n_in, n_out)) * jnp.sqrt(2 / n_in)
+        params.append({"kernel": kernel, "bias": jnp.zeros(n_out)})
+    return params
+
+
+def _check_init_mlp(init_mlp):
+    for sizes in [(4, 3, 3, 3), (300, 100)]:  # few shapes: each compiles its random numbers anew
+        _structure_of_params(init_mlp(jax.random.key(0), sizes), sizes)
+    sizes = (4, 3, 3, 3)
+    theirs = reader.original(init_mlp)
+    second_name = list(inspect.signature(theirs).parameters)[1]
+    of_key = reader.guard(functools.partial(theirs, **{second_name: sizes}), "init_mlp")
+    checks.pure(of_key, jax.random.key(0))
+    checks.keys(of_key, jax.random.key(0))
+    _, first, second = init_mlp(jax.random.key(1), sizes)
+    if jnp.array_equal(first["kernel"], second["kernel"]):
+        raise Failed(
+            "Two layers of the same size get the same kernel: each layer must draw from a key of its own.",
+            input={"sizes": sizes},
+            shown=[("both kernels", str(first["kernel"]))],
+        )
+    _spread_of_kernels(init_mlp(jax.random.key(2), (300, 100)), (300, 100))
+
+
+def _structure_of_params(params, sizes):
+    shown = {"input": {"sizes": sizes}}
+    if params is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    if not isinstance(params, (list, tuple)) or not all(isinstance(layer, dict) for layer in params):
+        raise Failed(
+            'A list is asked for, with a dict for each layer: `[{"kernel": …, "bias": …}, …]`.',
+            got=jax.tree.structure(params) if not isinstance(params, jax.Array) else params,
+            **shown,
+        )
+    if len(params) != len(sizes) - 1:
+        raise Failed(
+            f"Between {len(sizes)} sizes there are {len(sizes) - 1} layers, but you return {len(params)}.",
+            **shown,
+        )
+    for index, (layer, n_in, n_out) in enumerate(zip(params, sizes[:-1], sizes[1:])):
+        if set(layer) != {"kernel", "bias"}:
+            raise Failed(
+                f"Layer {index} should have the entries 'bias' and 'kernel', but it has {sorted(map(str, layer))}.",
+                **shown,
+            )
+        _shape_of_kernel(index, layer, n_in, n_out, shown)
+        if jnp.any(layer["bias"] != 0):
+            raise Failed(f"The bias of layer {index} should be all 0.", got=layer["bias"], **shown)
+
+
+def _shape_of_kernel(index, layer, n_in, n_out, shown):
+    for name, shape in [("kernel", (n_in, n_out)), ("bias", (n_out,))]:
+        got = layer[name]
+        if not isinstance(got, jax.Array):
+            raise Failed(
+                f"The {name} of layer {index} should be a jax.Array, but it is a {type(got).__name__}.",
+                **shown,
+            )
+        if got.shape == shape and got.dtype == jnp.float32:
+            continue
+        if name == "kernel" and got.shape == (n_out, n_in) != shape:
+            raise Failed(
+                f"The kernel of layer {index} lies on its side: it should be (inputs, outputs) = {shape}, so that "
+                f"`x @ kernel` works, and it is {got.shape}.",
+                **shown,
+            )
+        raise Failed(
+            f"The {name} of layer {index} should have shape {shape} and dtype float32, but it has {got.shape} and "
+            f"{got.dtype}.",
+            **shown,
+        )
+
+
+def _spread_of_kernels(params, sizes):
+    for index, (layer, n_in, n_out) in enumerate(zip(params, sizes[:-1], sizes[1:])):
+        kernel, wanted = layer["kernel"], math.sqrt(2 / n_in)
+        mean, spread = float(kernel.mean()), float(kernel.std())
+        if abs(spread / wanted - 1) > 0.07:
+            found = [
+                (1, "The standard normal numbers are not scaled at all."),
+                (
+                    wanted**2,
+                    "You multiplied by 2/n, which is the variance: the standard deviation is its root.",
+                ),
+                (1 / wanted, "You divided by the root of 2/n instead of multiplying by it."),
+                (math.sqrt(1 / n_in), "This is the root of 1/n, as in the chapter; He's rule asks for 2/n."),
+                (math.sqrt(2 / n_out), "n is the layer's number of inputs; you took that of its outputs."),
+                (math.sqrt(2) / n_in, "The root is taken of the 2 only, not of the n."),
+                (
+                    math.sqrt(2 / (n_in + n_out)),
+                    "This is Glorot's rule, with inputs plus outputs; He's has the inputs only.",
+                ),
+            ]
+            said = [text for value, text in found if abs(spread / value - 1) < 0.04]
+            lead = f"{said[0]} " if len(said) == 1 else ""
+            raise Failed(
+                f"{lead}The standard deviation of the kernel of layer {index} is wrong.",
+                input={"sizes": sizes},
+                shown=[("expected", f"about {wanted:.4f}"), ("got", f"{spread:.4f}")],
+            )
+        if abs(mean) > 0.1 * wanted:
+            raise Failed(
+                f"The mean of the kernel of layer {index} should be about 0, but it is {mean:.4f}.",
+                input={"sizes": sizes},
+            )
+        if float(abs(kernel).max()) < 2 * wanted:
+            raise Failed(
+                f"The kernel of layer {index} has the right spread, but it is not normally distributed: no entry is further "
+                "than two standard deviations from 0.",
+                input={"sizes": sizes},
+            )
+
+
+def _init_one_key(key, sizes):
+    return [
+        {"kernel": jax.random.normal(key, (m, n)) * jnp.sqrt(2 / m), "bias": jnp.zeros(n)}
+        for m, n in zip(sizes[:-1], sizes[1:])
+    ]
+
+
+def _init_fixed_seed(key, sizes):
+    return _init_mlp(jax.random.key(0), sizes)
+
+
+def _init_numpy(key, sizes):
+    return [
+        {
+            "kernel": jnp.asarray(np.random.normal(size=(m, n)), jnp.float32) * jnp.sqrt(2 / m),  # noqa: NPY002
+            "bias": jnp.zeros(n),
+        }
+        for m, n in zip(sizes[:-1], sizes[1:])
+    ]
+
+
+def _init_key_used_and_split(key, sizes):
+    params = []
+    for m, n in zip(sizes[:-1], sizes[1:]):
+        kernel = jax.random.normal(key, (m, n)) * jnp.sqrt(2 / m)
+        key, _ = jax.random.split(key)
+        params.append({"kernel": kernel, "bias": jnp.zeros(n)})
+    return params
+
+
+def _init_variance(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        {"kernel": jax.random.normal(k, (m, n)) * 2 / m, "bias": jnp.zeros(n)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
+
+
+def _init_sideways(key, sizes):
+    return [{"kernel": layer["kernel"].T, "bias": layer["bias"]} for layer in _init_mlp(key, sizes)]
+
+
+def _init_lecun(key, sizes):
+    return [
+        {"kernel": layer["kernel"] / jnp.sqrt(2.0), "bias": layer["bias"]} for layer in _init_mlp(key, sizes)
+    ]
+
+
+def _init_zip_too_far(key, sizes):
+    return _init_mlp(key, (*sizes, 1))
+
+
+init_mlp = Exercise(
+    title="Weights for any number of layers",
+    stars=2,
+    minutes=10,
+    why=(
+        "Your `init` is pure: the same key gives the same network on every machine, and every layer has random numbers "
+        "of its own."
+    ),
+    hints=(
+        "There is one layer between two neighbouring sizes: `zip(sizes[:-1], sizes[1:])` gives their pairs.",
+        "`jax.random.split(key, n)` gives n keys at once: one for each layer, and `key` itself is not used again.",
+        "`jax.random.normal(layer_key, (n_in, n_out)) * jnp.sqrt(2 / n_in)` is one kernel.",
+    ),
+    solution=_init_mlp,
+    check=_check_init_mlp,
+    mistakes=(
+        Mistake(_init_one_key, says="used twice"),
+        Mistake(_init_fixed_seed, says="does not depend on the key"),
+        Mistake(_init_numpy, says="another result when it is called again"),
+        Mistake(_init_key_used_and_split, says="used twice"),
+        Mistake(_init_variance, says="which is the variance"),
+        Mistake(_init_sideways, says="lies on its side"),
+        Mistake(_init_lecun, says="He's rule asks for 2/n"),
+        Mistake(_init_zip_too_far, says="3 layers, but you return 4"),
+    ),
+)
+
+
+# make_step
+
+
+def _make_step(loss_fn):
+    @functools.partial(jax.jit, donate_argnames=("params", "velocity"))
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
+        params = jax.tree.map(lambda p, v: p - learning_rate * v, params, velocity)
+        return params, velocity, loss
+
+    return step
+
+
+def _line_loss(params, batch):
+    x, y = batch
+    return jnp.mean((x @ params["w"] + params["b"] - y) ** 2)
+
+
+def _start():
+    """Fresh arrays at each call, since a step may donate them."""
+    params = {"w": jnp.array([1.0, -2.0, 0.5]), "b": jnp.array(0.25)}
+    velocity = {"w": jnp.array([0.5, 1.0, -1.0]), "b": jnp.array(-0.5)}
+    return params, velocity
+
+
+def _line_batch(index):
+    x = jnp.arange(12.0).reshape(4, 3) / 4 - index
+    return x, jnp.array([1.0, -1.0, 0.5, 2.0])
+
+
+@functools.cache
+def _reference_step():
+    return _make_step(_line_loss)
+
+
+def _check_make_step(make_step):
+    traced = []
+
+    def loss(params, batch):  # called while JAX traces, and at each call of a step that is not jitted
+        traced.append(True)
+        return _line_loss(params, batch)
+
+    step = make_step(loss)
+    if step is None:
+        raise Failed("`make_step` returned None: it should return the function `step`.")
+    if not callable(step):
+        raise Failed(
+            f"`make_step` should return the function `step`, but it returned a {type(step).__name__}."
+        )
+    jitted, step = step, reader.guard(step, "step")
+    _right_step(step)
+    if not hasattr(jitted, "lower"):
+        raise Failed("`step` is not jitted: Python runs all of it again at each call.")
+    _one_trace(step, traced)
+    _donation(step)
+
+
+def _right_step(step):
+    params, velocity, batch, rate = *_start(), _line_batch(0), 0.1
+    result = step(params, velocity, batch, rate)
+    if not isinstance(result, tuple) or len(result) != 3:
+        raise Failed("`step` should return three things: params, velocity, loss.", got=result)
+    gradients = jax.grad(_line_loss)(_start()[0], batch)
+    expected = _reference_step()(*_start(), batch, rate)
+    start, before = _start()
+
+    def move(direction):
+        return jax.tree.map(lambda p, d: p - rate * d, start, direction)
+
+    def tree(f, *trees):
+        return jax.tree.map(f, *trees)
+
+    recognise = [
+        (
+            (move(gradients), gradients),
+            "The old velocity is forgotten: without it this is plain gradient descent.",
+        ),
+        (
+            (move(gradients), expected[1]),
+            "The weights move along the gradient, and the velocity is computed but not used.",
+        ),
+        (
+            (move(before), expected[1]),
+            "The weights move along the old velocity, before the gradient is added to it.",
+        ),
+        (
+            (tree(lambda p, v: p + rate * v, start, expected[1]), expected[1]),
+            "The weights go up the slope: subtract the learning rate times the velocity.",
+        ),
+        (
+            (move(tree(lambda v, g: 0.9 * v + 0.1 * g, before, gradients)), None),
+            "The new velocity should be 0.9 times the old one plus the whole gradient, not a tenth of it.",
+        ),
+        (
+            (move(tree(lambda v, g: v + g, before, gradients)), None),
+            "The velocity only grows: the old one must be multiplied by the momentum, 0.9.",
+        ),
+        (
+            (move(tree(lambda v, g: 0.9 * v + g, expected[1], gradients)), expected[1]),
+            "This is Nesterov's step: it looks ahead along the velocity. The plain one is asked for.",
+        ),
+        (
+            (expected[0], before),
+            "The weights are right, but you return the old velocity: the next step would have nothing to build on.",
+        ),
+        (
+            (expected[0], gradients),
+            "The weights are right, but you return the gradients in the place of the velocity.",
+        ),
+        ((start, None), "The weights that you return are the old ones."),
+    ]
+    _compare_step(result, expected, recognise)
+    loss_after = _line_loss(expected[0], batch)
+    if jnp.shape(result[2]) == () and jnp.allclose(result[2], loss_after, rtol=1e-5):
+        raise Failed(
+            "The loss that you return is that of the new weights. It costs another forward pass: `value_and_grad` has the "
+            "loss of the old ones at hand.",
+            expected=expected[2],
+            got=result[2],
+        )
+    checks.same(result[2], expected[2], where="for the loss")
+
+
+def _compare_step(result, expected, recognise):
+    try:
+        checks.same(result[0], expected[0], where="for the weights", rtol=1e-4, atol=1e-5)
+        checks.same(result[1], expected[1], where="for the velocity", rtol=1e-4, atol=1e-5)
+    except Failed as failure:
+        for (params, velocity), text in recognise:
+            if _alike(result[0], params) and (velocity is None or _alike(result[1], velocity)):
+                failure.message = f"{text}\n{failure.message}"
+                break
+        raise
+
+
+def _alike(one, two):
+    try:
+        checks.same(one, two, rtol=1e-4, atol=1e-5)
+    except Failed:
+        return False
+    return True
+
+
+def _one_trace(step, traced):
+    """By now there was one call; those that follow must leave the loss alone."""
+    log = []
+    for index, rate in enumerate((0.1, 0.05, 0.05, 0.2)):
+        before = len(traced)
+        step(*_start(), _line_batch(index), rate)
+        log.append((rate, len(traced) > before))
+    if any(again for _, again in log):
+        raise Failed(
+            "Your step is traced again for a batch of the same shape and another learning rate. What is static is part of "
+            "the cache's key by its value; let the learning rate be an ordinary argument.",
+            shown=[
+                (
+                    "calls",
+                    "\n".join(
+                        f"learning rate {rate}: {'traced' if new else 'from the cache'}" for rate, new in log
+                    ),
+                )
+            ],
+        )
+
+
+def _donation(step):
+    """Params and velocity are given up, the batch is not; as far as this device donates at all."""
+    model, given = _start(), _start()
+    _reference_step()(*model, _line_batch(0), 0.1)
+    batch = _line_batch(0)
+    step(*given, batch, 0.1)
+    if any(leaf.is_deleted() for leaf in jax.tree.leaves(batch)):
+        raise Failed("The batch is donated, too: it would be gone when the next epoch wants it.")
+    for name, theirs, ours in zip(("params", "velocity"), given, model):
+        possible = all(leaf.is_deleted() for leaf in jax.tree.leaves(ours))
+        if possible and not all(leaf.is_deleted() for leaf in jax.tree.leaves(theirs)):
+            raise Failed(
+                f"The old `{name}` are still there after the step, so the new ones need memory of their own: donate what the "
+                "step replaces."
+                if name == "params"
+                else "The weights are donated, the old velocity is not: it is as large, and the step replaces it, too."
+            )
+
+
+def _step_not_jitted(loss_fn):
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p - learning_rate * v, params, velocity), velocity, loss
+
+    return step
+
+
+def _step_static_rate(loss_fn):
+    return jax.jit(
+        _step_not_jitted(loss_fn), static_argnames="learning_rate", donate_argnames=("params", "velocity")
+    )
+
+
+def _step_not_donated(loss_fn):
+    return jax.jit(_step_not_jitted(loss_fn))
+
+
+def _step_donates_half(loss_fn):
+    return jax.jit(_step_not_jitted(loss_fn), donate_argnums=0)
+
+
+def _step_without_momentum(loss_fn):
+    @jax.jit
+    def step(params, velocity, batch, learning_rate):
+        loss, velocity = jax.value_and_grad(loss_fn)(params, batch)
+        return jax.tree.map(lambda p, v: p - learning_rate * v, params, velocity), velocity, loss
+
+    return step
+
+
+def _step_old_velocity(loss_fn):
+    @jax.jit
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        new = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p - learning_rate * v, params, new), velocity, loss
+
+    return step
+
+
+def _step_uphill(loss_fn):
+    @jax.jit
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p + learning_rate * v, params, velocity), velocity, loss
+
+    return step
+
+
+def _step_whole_tree(loss_fn):
+    @jax.jit
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = 0.9 * velocity + gradients
+        return params - learning_rate * velocity, velocity, loss
+
+    return step
+
+
+make_step = Exercise(
+    title="A jitted, donated step with momentum",
+    stars=3,
+    minutes=20,
+    why=(
+        "One compiled program for the whole training: no new trace for a new batch or learning rate, and no second copy of "
+        "the weights."
+    ),
+    hints=(
+        "Begin with `train_step` of the chapter. What changes is one more tree, which comes in and goes out.",
+        "`jax.tree.map` takes a function of several arguments and as many trees: "
+        "`jax.tree.map(lambda v, g: …, velocity, gradients)`.",
+        "Put `@partial(jax.jit, donate_argnames=(…))` above `step`, inside `make_step`, and name both trees that are replaced. "
+        "The learning rate is an ordinary argument: nothing static.",
+    ),
+    solution=_make_step,
+    check=_check_make_step,
+    mistakes=(
+        Mistake(_step_not_jitted, says="not jitted"),
+        Mistake(_step_static_rate, says="is traced again"),
+        Mistake(_step_not_donated, says="still there after the step"),
+        Mistake(_step_donates_half, says="the old velocity is not"),
+        Mistake(_step_without_momentum, says="plain gradient descent"),
+        Mistake(_step_old_velocity, says="you return the old velocity"),
+        Mistake(_step_uphill, says="up the slope"),
+        Mistake(_step_whole_tree, says="Your code raised TypeError"),
+    ),
+)
+
+
+# class_accuracy
+
+
+def _class_accuracy(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels  # (batch,)
+    is_class = jax.nn.one_hot(labels, logits.shape[-1])  # (batch, classes)
+    count = is_class.sum(axis=0)
+    return jnp.where(hits[:, None], is_class, 0).sum(axis=0) / jnp.maximum(count, 1)
+
+
+def _check_class_accuracy(function):
+    def draw_both(draw):
+        logits = draw(inputs.arrays("n", 4, sizes=(1, 4)))
+        return logits, draw(inputs.arrays(len(logits), low=0, high=3, dtype="int32"))
+
+    # Class 0: one of three. Class 1: one of one, and guessed once more. Class 2: two of three. Class 3: never.
+    guesses = jnp.array([0, 1, 2, 1, 2, 2, 0])
+    telling = (4.0 * jax.nn.one_hot(guesses, 4), jnp.array([0, 0, 0, 1, 2, 2, 2]))
+
+    def counted(logits, labels):
+        said = jax.nn.one_hot(jnp.argmax(logits, -1), logits.shape[-1])
+        true = jax.nn.one_hot(labels, logits.shape[-1])
+        return (said * true).sum(0), said.sum(0), true.sum(0)
+
+    recognise = [
+        (
+            lambda z, y: (lambda hit, said, true: hit / jnp.maximum(said, 1))(*counted(z, y)),
+            "You divide by how often the network *said* the class; the share of the pictures that *are* of the class is "
+            "asked for.",
+        ),
+        (
+            lambda z, y: counted(z, y)[0] / len(y),
+            "You divide by the size of the whole batch, not by the number of pictures of each class.",
+        ),
+        (
+            lambda z, y: counted(z, y)[0],
+            "These are numbers of hits: divide by the number of pictures of each class.",
+        ),
+        (
+            lambda z, y: jnp.mean(jnp.argmax(z, -1) == y),
+            "This is one number for all classes together; one for each class is asked for.",
+        ),
+    ]
+    got = function(*telling)
+    if getattr(got, "shape", None) == (4,) and jnp.isnan(got[3]):
+        raise Failed(
+            "A class that does not occur in the batch gets NaN, which is 0 divided by 0; it should get 0.",
+            input={"logits": telling[0], "labels": telling[1]},
+            expected=_class_accuracy(*telling),
+            got=got,
+        )
+    checks.values(
+        function,
+        _class_accuracy,
+        inputs.together(draw_both),
+        examples=[telling],
+        recognise=recognise,
+        count=12,
+    )
+    checks.works_under_jit(function, *telling)
+    _no_loop_over_batch(function, lambda n: (jnp.zeros((n, 4)), jnp.zeros(n, jnp.int32)))
+
+
+def _no_loop_over_batch(function, arguments):
+    """The program for a larger batch is no longer program."""
+    few, many = (sum(jaxprs.count(function, *arguments(n)).values()) for n in (4, 12))
+    if many > few:
+        raise Failed(
+            "There is a loop over the examples: the program grows with the batch. Work on the whole batch at once.",
+            shown=[("equations", f"{few} for 4 examples, {many} for 12")],
+        )
+    if jaxprs.count(function, *arguments(4)).keys() & {"while", "scan"}:
+        raise Failed(
+            "There is a loop over the examples in your jaxpr: one follows the other, instead of all at once. "
+            "Work on the whole batch."
+        )
+
+
+def _class_accuracy_mask(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels
+    classes = range(logits.shape[-1])
+    return jnp.array([hits[labels == c].mean() if c in labels else 0.0 for c in classes])
+
+
+def _class_accuracy_nan(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels
+    is_class = labels[:, None] == jnp.arange(logits.shape[-1])
+    return (hits[:, None] & is_class).sum(0) / is_class.sum(0)
+
+
+def _class_accuracy_precision(logits, labels):
+    guesses = jax.nn.one_hot(jnp.argmax(logits, -1), logits.shape[-1])
+    true = jax.nn.one_hot(labels, logits.shape[-1])
+    return (guesses * true).sum(0) / jnp.maximum(guesses.sum(0), 1)
+
+
+def _class_accuracy_share(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels
+    return (hits[:, None] * jax.nn.one_hot(labels, logits.shape[-1])).mean(axis=0)
+
+
+def _class_accuracy_overall(logits, labels):
+    return jnp.mean(jnp.argmax(logits, axis=-1) == labels)
+
+
+def _class_accuracy_loop(logits, labels):
+    hits, counts = jnp.zeros(logits.shape[-1]), jnp.zeros(logits.shape[-1])
+    for i in range(len(labels)):
+        counts = counts.at[labels[i]].add(1)
+        hits = hits.at[labels[i]].add(jnp.argmax(logits[i]) == labels[i])
+    return hits / jnp.maximum(counts, 1)
+
+
+class_accuracy = Exercise(
+    title="How well is each class recognised?",
+    stars=2,
+    minutes=10,
+    why="Shapes that do not depend on values: that is what lets one compiled program serve every batch.",
+    hints=(
+        "Two counts are needed, each of shape (classes,): how many pictures of each class there are, and how many of them "
+        "were hit.",
+        "`labels[:, None] == jnp.arange(classes)` is a table (batch, classes) that says which picture is of which class. Its "
+        "shape does not depend on values.",
+        "Multiply the table by the hits, `hits[:, None]`, and sum both over the batch. Divide by "
+        "`jnp.maximum(count, 1)`: where nothing was counted, 0 / 1 is 0.",
+    ),
+    solution=_class_accuracy,
+    check=_check_class_accuracy,
+    mistakes=(
+        Mistake(_class_accuracy_mask, says="Your code raised"),
+        Mistake(_class_accuracy_nan, says="0 divided by 0"),
+        Mistake(_class_accuracy_precision, says="how often the network *said*"),
+        Mistake(_class_accuracy_share, says="size of the whole batch"),
+        Mistake(_class_accuracy_overall, says="one number for all classes"),
+        Mistake(_class_accuracy_loop, says="the program grows with the batch"),
+    ),
+)
+
+
+# gradient_norms
+
+
+def _gradient_norms(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)
+
+    def squares(leaf):  # (batch, ...) -> (batch,)
+        return jnp.sum(leaf.reshape(len(leaf), -1) ** 2, axis=1)
+
+    return jnp.sqrt(sum(squares(leaf) for leaf in jax.tree.leaves(gradients)))
+
+
+def _example_loss(params, example):
+    x, y = example  # (3,), ()
+    hidden = jnp.tanh(x @ params[0]["kernel"] + params[0]["bias"])
+    return (hidden @ params[1]["kernel"] - y) ** 2
+
+
+def _example_params():
+    kernel = jnp.array([[1.0, -0.5], [0.25, 1.0], [-1.0, 0.5]])
+    return [{"kernel": kernel, "bias": jnp.array([0.5, -0.25])}, {"kernel": jnp.array([1.0, -1.5])}]
+
+
+def _wrong_norms(leaves):
+    """What wrong formulas give for gradients (leaves of shape (batch, numbers)), and what is wrong with them."""
+    squares = sum((leaf**2).sum(1) for leaf in leaves)
+    yield squares, "These are the squares of the lengths: the root is missing."
+    yield (
+        sum(np.sqrt((leaf**2).sum(1)) for leaf in leaves),
+        "You add the lengths of the parts. Lengths do not add up: add the squares, and take one root at the end.",
+    )
+    yield (
+        sum(np.abs(leaf).sum(1) for leaf in leaves),
+        "These are sums of absolute values: take squares and a root.",
+    )
+    yield (
+        np.sqrt(sum((leaf**2).mean(1) for leaf in leaves)),
+        "You average the squares of each part; the length wants their sum.",
+    )
+    for leaf in leaves:
+        yield (
+            np.sqrt((leaf**2).sum(1)),
+            "Only one part of the tree of gradients is counted; the length goes over all.",
+        )
+    yield (
+        np.sqrt(sum((leaf.mean(0) ** 2).sum() for leaf in leaves)),
+        "This is the length of the *average* gradient, one number; one for each example is asked for.",
+    )
+    yield (
+        np.sqrt(sum((leaf.sum(0) ** 2).sum() for leaf in leaves)),
+        "This is the length of the *summed* gradient, one number; one for each example is asked for.",
+    )
+    yield np.sqrt(squares.sum()), "This is one number for the whole batch; one for each example is asked for."
+
+
+def _check_gradient_norms(function):
+    params = _example_params()
+
+    def batch(n):
+        x = jnp.sin(jnp.arange(3.0 * n)).reshape(n, 3)
+        return x, jnp.cos(jnp.arange(1.0 * n)) * 2
+
+    gradients = jax.jit(jax.vmap(jax.grad(_example_loss), (None, 0)))(params, batch(4))
+    leaves = [np.asarray(leaf).reshape(4, -1) for leaf in jax.tree.leaves(gradients)]
+    expected = jnp.asarray(np.sqrt(sum((leaf**2).sum(1) for leaf in leaves)))
+    got = function(_example_loss, params, batch(4))
+    try:
+        checks.same(got, expected, rtol=1e-4)
+    except Failed as failure:
+        for wrong, text in _wrong_norms(leaves):
+            if _alike(got, jnp.asarray(wrong)):
+                failure.message = f"{text}\n{failure.message}"
+                break
+        raise
+    checks.same(
+        function(_example_loss, params, batch(1)), expected[:1], where="for a batch of one", rtol=1e-4
+    )
+    inner = reader.guard(functools.partial(reader.original(function), _example_loss), "gradient_norms")
+    checks.works_under_jit(inner, params, batch(4))
+    _no_loop_over_batch(inner, lambda n: (params, batch(n)))
+
+
+def _norms_of_average(loss_fn, params, batch):
+    def mean_loss(params):
+        return jnp.mean(jax.vmap(loss_fn, (None, 0))(params, batch))
+
+    leaves = jax.tree.leaves(jax.grad(mean_loss)(params))
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
+
+
+def _norms_added(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)
+    return sum(jnp.linalg.norm(leaf.reshape(len(leaf), -1), axis=1) for leaf in jax.tree.leaves(gradients))
+
+
+def _norms_squared(loss_fn, params, batch):
+    return _gradient_norms(loss_fn, params, batch) ** 2
+
+
+def _norms_loop(loss_fn, params, batch):
+    norms = []
+    for i in range(len(batch[0])):
+        x, y = batch
+        gradient = jax.grad(loss_fn)(params, (x[i], y[i]))
+        norms.append(jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient))))
+    return jnp.stack(norms)
+
+
+def _norms_one_leaf(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)
+    kernel = gradients[0]["kernel"]
+    return jnp.linalg.norm(kernel.reshape(len(kernel), -1), axis=1)
+
+
+def _norms_both_mapped(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn))(params, batch)
+    return jnp.sqrt(sum(jnp.sum(leaf**2, axis=-1) for leaf in jax.tree.leaves(gradients)))
+
+
+gradient_norms = Exercise(
+    title="Which picture pulls hardest?",
+    stars=2,
+    minutes=15,
+    why=(
+        "One program computes all gradients at once. Clipping each example's gradient, private training and the search for "
+        "wrong labels all begin like this."
+    ),
+    hints=(
+        "`jax.grad(loss_fn)` gives the gradient of one example. Which transformation gives all, and which of its two arguments "
+        "is the same for every example?",
+        "`jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)` is a tree like `params`, each leaf with a leading "
+        "batch axis. `jax.tree.leaves` makes a list of it.",
+        "For each leaf, sum the squares over all axes but the first: `leaf.reshape(len(leaf), -1)` helps. Add up the leaves, "
+        "then one root.",
+    ),
+    solution=_gradient_norms,
+    check=_check_gradient_norms,
+    mistakes=(
+        Mistake(_norms_of_average, says="*average* gradient"),
+        Mistake(_norms_added, says="Lengths do not add up"),
+        Mistake(_norms_squared, says="root is missing"),
+        Mistake(_norms_loop, says="grows with the batch"),
+        Mistake(_norms_one_leaf, says="Only one part"),
+        Mistake(_norms_both_mapped, says="Your code raised ValueError"),
+    ),
+)
+
+
+# count_parameters
+
+
+def _count_parameters(tree):
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+def _check_count_parameters(function):
+    trees = [
+        {"kernel": jnp.zeros((3, 5)), "bias": jnp.zeros(5)},
+        (
+            (),
+            {"kernel": jnp.zeros((4, 6))},
+            {"bias": jnp.zeros(6)},
+            (),
+            [jnp.zeros((2, 3, 4)), {"scale": jnp.ones(())}],
+        ),
+        (),
+    ]
+    for tree in trees:
+        _right_count(function, tree, jax.tree.map(lambda leaf: leaf.shape, tree))
+    half = {"kernel": jnp.zeros((3, 5), jnp.bfloat16)}
+    _right_count(function, half, "a (3, 5) kernel in bfloat16")
+    # More than any memory holds: shapes alone must do.
+    abstract = jax.eval_shape(lambda: {"kernel": jnp.zeros((1 << 17, 1 << 17)), "bias": jnp.zeros(1 << 17)})
+    try:
+        got = function(abstract)
+    except reader.Raised as raised:
+        raise Failed(
+            "For a tree of `jax.ShapeDtypeStruct`, shapes without arrays as `jax.eval_shape` gives them, your code raised "
+            f"{reader.describe_error(raised.error)}\nThe shape of a leaf is all that is needed.",
+            shown=reader.lines_of(raised.error),
+        ) from None
+    _compare_count(got, abstract, "shapes only: kernel (131072, 131072), bias (131072,)")
+
+
+def _right_count(function, tree, described):
+    _compare_count(function(tree), tree, described)
+
+
+def _compare_count(got, tree, described):
+    leaves, expected = jax.tree.leaves(tree), _count_parameters(tree)
+    shown = {"input": f"a tree of arrays with the shapes {described}", "expected": expected, "got": got}
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    if np.ndim(got) or not np.issubdtype(np.asarray(got).dtype, np.integer):
+        raise Failed("One whole number is asked for.", **shown)
+    if int(got) == expected:
+        return
+    recognise = [
+        (len(leaves), "This is the number of arrays, not of the numbers in them."),
+        (
+            sum(leaf.size * leaf.dtype.itemsize for leaf in leaves),
+            "These are bytes: count numbers, whatever their size.",
+        ),
+        (
+            sum(sum(leaf.shape) for leaf in leaves),
+            "An array has the *product* of its axes' sizes in numbers, not the sum.",
+        ),
+        (
+            sum(leaf.shape[0] for leaf in leaves if leaf.shape),
+            "`len` of an array is the size of its first axis only.",
+        ),
+        (
+            sum(math.prod(leaf.shape) for leaf in leaves if len(leaf.shape) > 1),
+            "Only arrays with two axes or more are counted: a bias is a parameter, too.",
+        ),
+    ]
+    said = [text for wrong, text in recognise if wrong == int(got)]
+    lead = f"{said[0]}\n" if len(said) == 1 else ""
+    raise Failed(f"{lead}The count is wrong.", **shown)
+
+
+def _count_arrays(tree):
+    return len(jax.tree.leaves(tree))
+
+
+def _count_bytes(tree):
+    return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+
+
+def _count_axes(tree):
+    return sum(sum(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+def _count_raveled(tree):
+    return jax.flatten_util.ravel_pytree(tree)[0].size
+
+
+def _count_first_axis(tree):
+    return sum(len(leaf) for leaf in jax.tree.leaves(tree))
+
+
+def _count_flat_dict(tree):
+    return sum(leaf.size for leaf in tree.values())
+
+
+count_parameters = Exercise(
+    title="How large is it?",
+    stars=1,
+    minutes=5,
+    why="Shapes are known before there is any memory for the arrays: so you can size up a network that fits nowhere.",
+    hints=(
+        "`jax.tree.leaves(tree)` is a list of all arrays in a tree, however deep they are.",
+        "An array of shape (3, 5) holds 3 times 5 numbers: `math.prod(shape)`. Of shape (), it holds one.",
+    ),
+    solution=_count_parameters,
+    check=_check_count_parameters,
+    mistakes=(
+        Mistake(_count_arrays, says="number of arrays"),
+        Mistake(_count_bytes, says="These are bytes"),
+        Mistake(_count_axes, says="*product*"),
+        Mistake(_count_raveled, says="The shape of a leaf is all"),
+        Mistake(_count_first_axis, says="first axis only"),
+        Mistake(_count_flat_dict, says="Your code raised AttributeError"),
+    ),
+)
