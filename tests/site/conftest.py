@@ -1,0 +1,89 @@
+"""The built site, served on this machine, and one browser for all tests of it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tools.site import browser, inspection  # noqa: E402
+
+SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
+
+
+def missing(reason):
+    """Skip, or fail where the tests must run (`MLAX_REQUIRE_BROWSER=1`)."""
+    if os.environ.get("MLAX_REQUIRE_BROWSER") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_generate_tests(metafunc):
+    """Tests with an argument `name` run on each page, those with `chapter` on each page that is a notebook."""
+    names = browser.pages(SITE)
+    if "name" in metafunc.fixturenames:
+        metafunc.parametrize("name", names or ["no site"])
+    if "chapter" in metafunc.fixturenames:
+        chapters = [name for name in names if (SITE / "_sources" / name).with_suffix(".ipynb").is_file()]
+        metafunc.parametrize("chapter", chapters or ["no site"])
+
+
+@pytest.fixture(scope="session")
+def site():
+    if not (SITE / "index.html").is_file():
+        missing(f"no built site at {SITE}: run `make book`")
+    return SITE
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    if not Path(browser.CHROMIUM).is_file():
+        missing(f"no browser at {browser.CHROMIUM}: install Debian's package `chromium`")
+    with browser.chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def address(site):
+    with browser.serve(site) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def visit(chromium, address):
+    """`visit(name, scheme)`: what a browser sees on a page; each page is visited once."""
+    visits = {}
+
+    def look(name, scheme="light"):
+        if (name, scheme) not in visits:
+            visits[name, scheme] = inspection.inspect(chromium, address, name, scheme)
+        return visits[name, scheme]
+
+    return look
+
+
+@pytest.fixture(scope="session")
+def some_chapter(site):
+    """A page that is a notebook, the last one: for what is the same on all of them."""
+    names = [
+        name for name in browser.pages(site) if (site / "_sources" / name).with_suffix(".ipynb").is_file()
+    ]
+    assert names, "no chapter in the built site"
+    return names[-1]
+
+
+@pytest.fixture
+def page(chromium, address):
+    """A fresh page, light, that can reach the site alone (by the browser's flags)."""
+    context = chromium.new_context(
+        base_url=address,
+        viewport={"width": 1280, "height": 900},
+        color_scheme="light",
+        reduced_motion="reduce",
+    )
+    context.set_default_timeout(10_000)
+    yield context.new_page()
+    context.close()
