@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import sys
 import textwrap
 
@@ -59,8 +60,12 @@ def reason_to_build(book: Book, source: Source, entry: dict | None) -> str | Non
 def explain(source: Source, error: kernel.CellError) -> str:
     """An error in a cell, with the place in the source where it must be mended."""
     cell = source.cells[error.index]
+    text = canonical.ANSI.sub("", str(error)).strip()
+    if source.lines[error.index] and (match := re.search(r"Cell In\[\d+\], line (\d+)", text)):
+        line = source.lines[error.index] + int(match[1]) - 1
+        text = f"{source.path}, line {line}:\n{text}"
     code = textwrap.indent("\n".join(cell.source.splitlines()[:12]), "    | ")
-    message = textwrap.indent(canonical.ANSI.sub("", str(error)).strip(), "    ")
+    message = textwrap.indent(text, "    ")
     return (
         f"{source.place(error.index)} failed:\n{code}\n{message}\nThe notebook of before is left as it was."
     )

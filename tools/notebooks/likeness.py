@@ -9,9 +9,9 @@ import io
 import re
 
 # A pixel counts as changed when a channel moves by more than PIXEL_STEP (of 255), and a picture when more than
-# PIXEL_SHARE of its pixels changed: of a figure of 700 x 350 that is 49, fewer than one digit of a label has.
+# PIXEL_SHARE of its pixels changed: of a figure of 700 x 350 that is 4, fewer than one digit of a label has.
 PIXEL_STEP = 16
-PIXEL_SHARE = 0.0002
+PIXEL_SHARE = 0.00002
 
 # SVG user units are about pixels; small numbers (scales, say) must agree better.
 SVG_STEP = 0.05

@@ -66,6 +66,15 @@ def cell_limit(cell) -> float:
     return CELL_SECONDS
 
 
+def _first_line(text: str, start: int, cell) -> int:
+    """The line, from 1, of a cell's first line; its block, fence and options included, begins at or after `start`."""
+    first = cell.source.split("\n")[0].strip()
+    for number, line in enumerate(text.splitlines()[start:], start=start + 1):
+        if line.strip() == first:
+            return number
+    return start + 1
+
+
 def read(book: Book, name: str) -> Source:
     """The chapter's cells, the set-up cell after the first markdown cell; ids are hashes of the cells."""
     path = book.source(name)
@@ -83,7 +92,11 @@ def read(book: Book, name: str) -> Source:
     if chapter.get("accelerator") not in {None, *ACCELERATORS}:
         raise Problem(f"{where}: `accelerator` must be one of {', '.join(ACCELERATORS)}")
 
-    cells, lines = list(notebook.cells), [line + 1 for line in notebook.metadata["source_map"]]
+    cells = list(notebook.cells)
+    lines = [
+        _first_line(text, start, cell)
+        for start, cell in zip(notebook.metadata["source_map"], cells, strict=True)
+    ]
     if not cells or cells[0].cell_type != "markdown":
         raise Problem(f"{where}: the first cell must be markdown, with the title")
     cells.insert(1, setup_cell.cell(book))

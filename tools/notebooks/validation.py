@@ -17,7 +17,7 @@ from tools.notebooks import likeness, passed
 from tools.notebooks.places import Book
 
 CACHED = "CHAPTERS_CACHED"
-BOOK = Book()
+_book = None
 _scratch = None
 _keys = {}
 _cells_passed = collections.Counter()
@@ -25,10 +25,13 @@ _cells_passed = collections.Counter()
 
 def pytest_configure(config):
     """The kernels that nbval starts inherit this environment."""
-    global _scratch
+    global _book, _scratch
+    _book = Book(config.rootpath)
     if not (getattr(config.option, "nbval", False) or getattr(config.option, "nbval_lax", False)):
         return
     _scratch = tempfile.TemporaryDirectory(prefix="nbval-")
+    # As in a build: the package of this checkout, nobody's progress, nobody's IPython profile.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_book.root), os.environ.get("PYTHONPATH")]))
     os.environ["MLAX_TUTORIAL_PROGRESS"] = str(pathlib.Path(_scratch.name) / "progress.json")
     os.environ["IPYTHONDIR"] = str(pathlib.Path(_scratch.name) / "ipython")
     if config.option.nbval:
@@ -98,13 +101,13 @@ def _remembers(config) -> bool:
 def pytest_sessionstart(session):
     """Keys are taken before anything runs: what changes meanwhile has not passed."""
     if _remembers(session.config):
-        for path in BOOK.folder.glob("*.ipynb"):
-            _keys[path.name] = passed.key(BOOK, path.stem, "compare")
+        for path in _book.folder.glob("*.ipynb"):
+            _keys[path.name] = passed.key(_book, path.stem, "compare")
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if (key := _keys.get(item.path.name)) and passed.look_up(BOOK, key):
+        if (key := _keys.get(item.path.name)) and passed.look_up(_book, key):
             reason = "passed before with the same notebook, package, versions and machine"
             item.add_marker(pytest.mark.skip(reason=reason))
 
@@ -119,6 +122,6 @@ def pytest_sessionfinish(session):
     if hasattr(session.config, "workerinput"):  # a worker of xdist saw only some of the cells
         return
     for name, count in _cells_passed.items():
-        cells = nbformat.read(BOOK.folder / name, as_version=4).cells
+        cells = nbformat.read(_book.folder / name, as_version=4).cells
         if count == sum(cell.cell_type == "code" for cell in cells):
-            passed.remember(BOOK, _keys[name], chapter=name)
+            passed.remember(_book, _keys[name], chapter=name)

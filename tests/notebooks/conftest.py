@@ -1,0 +1,81 @@
+"""A small book in a folder of its own: built once, and copied for each test that tampers with it."""
+
+import json
+import pathlib
+import shutil
+
+import nbformat
+import pytest
+
+from tools.notebooks import build, record
+from tools.notebooks.places import Book
+
+SAMPLE = pathlib.Path(__file__).parent / "sample"
+
+PYPROJECT = """\
+[project]
+name = "mlax-tutorial"
+[project.urls]
+Repository = "https://github.com/someone/some-book"
+[tool.mlax-tutorial]
+revision = "v1"
+"""
+
+README = "# Title\n\n<!-- chapters:begin -->\n<!-- chapters:end -->\n\nThe end.\n"
+
+
+def new_book(root: pathlib.Path) -> Book:
+    """A repository with a package of one number and one chapter, not yet built."""
+    book = Book(root)
+    book.sources.mkdir(parents=True)
+    book.package.mkdir()
+    (root / "pyproject.toml").write_text(PYPROJECT)
+    (book.package / "__init__.py").write_text("ANSWER = 42\n")
+    (book.folder / "conftest.py").write_text("from tools.notebooks.validation import *  # noqa: F403\n")
+    book.readme.write_text(README)
+    book.claims.write_text(json.dumps({"X1": {"statement": "a third is no decimal", "chapters": ["sample"]}}))
+    shutil.copy(SAMPLE / "sample.md", book.source("sample"))
+    return book
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory) -> Book:
+    """The sample, built; do not change it."""
+    book = new_book(tmp_path_factory.mktemp("built"))
+    build.build_one(book, "sample")
+    from tools.notebooks import pages
+
+    pages.write(book)
+    return book
+
+
+@pytest.fixture
+def book(built, tmp_path) -> Book:
+    """A copy of the built sample, to tamper with."""
+    shutil.copytree(built.root, tmp_path / "book", dirs_exist_ok=True)
+    return Book(tmp_path / "book")
+
+
+@pytest.fixture
+def empty_book(tmp_path) -> Book:
+    """The sample before it is built."""
+    return new_book(tmp_path / "book")
+
+
+def read(book: Book, name: str = "sample") -> nbformat.NotebookNode:
+    return nbformat.read(book.notebook(name), as_version=4)
+
+
+def write(book: Book, notebook, name: str = "sample") -> None:
+    nbformat.write(notebook, book.notebook(name))
+
+
+def edit_record(book: Book, **changes) -> None:
+    record.store(book, "sample", record.load(book)["sample"] | changes)
+
+
+def edit_source(book: Book, old: str, new: str) -> None:
+    path = book.source("sample")
+    text = path.read_text()
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the sample"
+    path.write_text(text.replace(old, new))

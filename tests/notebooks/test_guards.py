@@ -1,0 +1,397 @@
+"""Each guard is seen to fail once, on a copy of a sound chapter that was tampered with."""
+
+import datetime
+
+import nbformat
+import pytest
+
+from tools.notebooks import build, canonical, guards, inputs, record, sources
+
+from .conftest import edit_record, edit_source, read, write
+
+
+def test_a_sound_book_passes(built):
+    assert guards.check(built, []) == []
+
+
+def with_outputs(book, code: str, *outputs, tags=()):
+    """Append a cell to the sample as if it had been executed with these outputs, all in step."""
+    options = f":tags: [{', '.join(tags)}]\n" if tags else ""
+    path = book.source("sample")
+    path.write_text(f"{path.read_text()}\n```{{code-cell}}\n{options}{code}\n```\n")
+    settle(book, outputs)
+
+
+def settle(book, outputs=()):
+    """Bring notebook and record in step with the source without running it."""
+    source, before = sources.read(book, "sample"), read(book)
+    notebook = canonical.skeleton(source)
+    stored = {cell.source: cell.get("outputs") for cell in before.cells}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = stored.get(cell.source, [nbformat.from_dict(output) for output in outputs])
+    canonical.number(notebook)
+    text = canonical.dumps(notebook)
+    book.notebook("sample").write_text(text)
+    edit_record(book, source=inputs.source_hash(source), notebook=inputs.digest(text.encode()))
+
+
+def stream(text: str) -> dict:
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+def display(metadata=None, **data) -> dict:
+    data = {mime.replace("_", "/").replace("svg", "svg+xml"): text for mime, text in data.items()}
+    return {"output_type": "display_data", "metadata": metadata or {}, "data": data}
+
+
+def messages(book) -> list[str]:
+    found = guards.check_chapter(book, "sample")
+    assert all(message.startswith("book/") for message in found), "each message says where"
+    return found
+
+
+def only(book, *parts: str) -> None:
+    """There is one message, and it says all this."""
+    found = messages(book)
+    assert len(found) == 1, found
+    for part in parts:
+        assert part in found[0]
+
+
+# In step with the source, and executed
+
+
+def test_a_notebook_edited_by_hand(book):
+    notebook = read(book)
+    notebook.cells[2].source = "print('edited')"
+    write(book, notebook)
+    only(book, "line 17", "out of step", "build sample", "edit only the source")
+
+
+def test_a_source_edited_without_a_build(book):
+    edit_source(book, "Each cell shows something of another kind.", "Each cell shows something.")
+    only(book, "book/_src/sample.md: markdown cell (line 11)", "out of step")
+
+
+def test_a_cell_missing_at_the_end(book):
+    notebook = read(book)
+    notebook.cells.pop()
+    write(book, notebook)
+    only(book, "out of step")
+
+
+def test_an_output_edited_by_hand(book):
+    notebook = read(book)
+    notebook.cells[2].outputs[0].text = "a third is 0.3334\n"
+    write(book, notebook)
+    only(book, "its notebook was edited", "build sample")
+
+
+def test_a_package_that_changed_since(book):
+    (book.package / "__init__.py").write_text("ANSWER = 43\n")
+    only(book, "modules of mlax_tutorial that it imports changed", "build sample")
+
+
+def test_a_stripped_notebook(book):
+    notebook = read(book)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    write(book, notebook)
+    found = messages(book)
+    assert any("is stripped: no cell has an output" in message for message in found)
+
+
+def test_one_output_deleted(book):
+    notebook = read(book)
+    notebook.cells[4].outputs = []
+    write(book, notebook)
+    assert any(
+        "its output is gone" in message and "code cell 2 (line 23)" in message for message in messages(book)
+    )
+
+
+def test_one_cell_not_executed(book):
+    notebook = read(book)
+    notebook.cells[2].execution_count = None
+    write(book, notebook)
+    assert any("was never executed" in message and "code cell 1" in message for message in messages(book))
+
+
+def test_a_notebook_that_does_not_exist(book):
+    book.notebook("sample").unlink()
+    only(book, "book/sample.ipynb does not exist", "build sample")
+
+
+@pytest.mark.parametrize(
+    "code, shows",
+    [
+        ("x", True),
+        ("x = 1\nx + 1", True),
+        ("print(x)\ny = 1", True),
+        ("%matplotlib inline\nx", True),
+        ("x = 1", False),
+        ("f(x)", False),
+        ("def f():\n    print(1)", False),
+        ("'''text'''", False),
+    ],
+)
+def test_what_must_show_something(code, shows):
+    assert guards.shows_something(code) is shows
+
+
+# Time
+
+
+def test_a_chapter_over_a_minute(book):
+    edit_record(book, seconds=65)
+    only(book, "took 65 s of at most 60 s", "--measure sample")
+
+
+def test_a_cell_over_its_limit(book):
+    edit_record(book, over={read(book).cells[2]["id"]: 31})
+    only(book, "code cell 1 (line 17)", "took 31 s, its limit is 20 s", "limit-40s")
+
+
+def test_a_build_records_what_was_over(book):
+    source = sources.read(book, "sample")
+    ran = build.Executed(read(book), 70.0, {2: 31.4}, [])
+    entry = build.new_entry(book, source, ran, "")
+    assert entry["over"] == {source.cells[2]["id"]: 31}
+    assert entry["seconds"] == 70
+    assert entry["date"] == datetime.date.today().isoformat()
+
+
+@pytest.mark.parametrize(
+    "seconds, recorded", [(0.2, 1), (3.4, 3), (9.6, 10), (12.4, 10), (13, 15), (58, 60), (63, 65)]
+)
+def test_run_times_are_rounded(seconds, recorded):
+    assert record.rounded(seconds) == recorded
+
+
+# Text
+
+
+@pytest.mark.parametrize(
+    "text, parts",
+    [
+        ("```{note}\nText\n```", ["a directive in backticks ('```{note}')", ":::{note}"]),
+        ("~~~{admonition} Title\nText\n~~~", ["a directive in backticks"]),
+        ("> ```{tip}\n> Text\n> ```", ["a directive in backticks"]),
+        ("See {ref}`label`.", ["the role '{ref}`label`'", "[text](#label)"]),
+        ("By {cite:t}`someone`.", ["the role"]),
+        ("({term}`pytree`)", ["the role"]),
+        ('<script src="https://cdn.example.org/x.js"></script>', ["loads from the network", "book/_static"]),
+        ('<img alt="a" src="//example.org/x.png">', ["loads from the network"]),
+        ("![a picture](https://example.org/x.png)", ["loads from the network"]),
+        ("![](picture.png)", ["no alternative text"]),
+        ('<img src="picture.png">', ["no alternative text"]),
+        ('<img src="picture.png" alt="">', ["no alternative text"]),
+    ],
+)
+def test_forbidden_text(book, text, parts):
+    edit_source(book, "Each cell shows something of another kind.", text)
+    settle(book)
+    only(book, "book/_src/sample.md: markdown cell (line 11)", *parts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`x {a}` and `y`",
+        "```python\n{ref}`label`\n```",
+        "A [link](https://example.org) is no load.",
+        ':::{note}\nText\n:::\n<img src="picture.png" alt="a picture">',
+        "$x_{i}$ and ``{ref}`shown` ``",
+    ],
+)
+def test_text_that_is_fine(book, text):
+    edit_source(book, "Each cell shows something of another kind.", text)
+    settle(book)
+    assert messages(book) == []
+
+
+# Numbers in outputs
+
+
+@pytest.mark.parametrize(
+    "text", ["3.14159", "[0.12345, 1]", "loss: -0.000123456", "1.00001e-05", "x=0.333333,"]
+)
+def test_too_many_digits(book, text):
+    with_outputs(book, "x = 0", stream(text))
+    only(book, "code cell 10", "more than four digits", "`exact-digits`")
+
+
+@pytest.mark.parametrize(
+    "text", ["3.1416", "jax 0.12.0.1", "0.000012", "16777217.0", "1.2346e-05", "2026.11.21", "v1.23456.7"]
+)
+def test_few_digits(book, text):
+    with_outputs(book, "x = 0", stream(text))
+    assert messages(book) == []
+
+
+def test_digits_in_a_table_count_and_those_of_a_drawing_do_not(book):
+    drawing = '<svg role="img" aria-label="a line"><path d="M 1.23456 2"/></svg>'
+    with_outputs(book, "x = 0", display(text_html=f"<b>{drawing}</b>"))
+    assert messages(book) == []
+    with_outputs(book, "x = 1", display(text_html="<td>1.23456</td>"))
+    only(book, "1.23456")
+
+
+@pytest.mark.parametrize("tag, code", [("exact-digits", "x = 0"), ("nbval-ignore-output", "assert True")])
+def test_digits_of_tagged_cells(book, tag, code):
+    with_outputs(book, code, stream("0.30000000000000004"), tags=[tag])
+    assert messages(book) == []
+
+
+# Code
+
+
+@pytest.mark.parametrize(
+    "code, part",
+    [
+        ("x = 1;", "the last line ends in `;`"),
+        ("f(x);  # quiet", "the last line ends in `;`"),
+        ("y = Out[3]", "give the value a name"),
+        ("from IPython.display import clear_output", "leaves nothing to validate"),
+        ("handle = display(x, display_id=True)", "an output that is updated"),
+        ("%%time\nx = 1", "mlax_tutorial.timing"),
+        ("%timeit f()", "mlax_tutorial.timing"),
+        ("# NBVAL_IGNORE_OUTPUT\nx = 1", "by a tag of the cell"),
+    ],
+)
+def test_forbidden_code(book, code, part):
+    with_outputs(book, code)
+    only(book, "code cell 10", part)
+
+
+def test_a_progress_bar_that_redraws(book):
+    with_outputs(book, "x = 1", stream("10 %\r20 %\n"))
+    only(book, "redraws a line")
+
+
+@pytest.mark.parametrize("code, fine", [
+    ("print(1)", False),
+    ("print('assert')  # assert", False),
+    ("assert 1 < 2", True),
+    ("def f():\n    pass\nfor i in range(2):\n    assert i < 2", True),
+    ("np.testing.assert_allclose(x, y)", True),
+])  # fmt: skip
+def test_an_ignored_output_needs_an_assertion(book, code, fine):
+    with_outputs(book, code, stream("1\n"), tags=["nbval-ignore-output"])
+    assert messages(book) == [] if fine else "without an `assert`" in messages(book)[0]
+
+
+# Tags and claims
+
+
+@pytest.mark.parametrize(
+    "tag, part",
+    [
+        ("nbval-skip", "every cell is validated"),
+        ("claim-X9", "book/_src/claims.json has no claim 'X9'"),
+        ("hide_input", "unknown tag `hide_input`"),
+    ],
+)
+def test_tags(book, tag, part):
+    with_outputs(book, "x = 1", tags=[tag])
+    only(book, "code cell 10", part)
+
+
+def test_a_claim_that_is_owed(book):
+    edit_source(book, ":tags: [claim-X1]\n", "")
+    settle(book)
+    only(book, "owes claim X1 (a third is no decimal)", "`claim-X1`")
+
+
+# What readers see
+
+
+LABELLED = '<figure role="img" aria-label="a line">{}</figure>'
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        display(image_png="iVBORw0KGgo="),
+        display(image_svg="<svg></svg>"),
+        display(text_html="<svg><path/></svg>"),
+        display(text_html='<img src="data:image/png;base64,iVBORw0KGgo=">'),
+        display(text_html='<img alt="" src="data:image/png;base64,iVBORw0KGgo=">'),
+        display(text_html=LABELLED.format("<svg></svg>") + "<svg></svg>"),
+        display(text_html='<figure role="img" aria-label=""><svg></svg></figure>'),
+    ],
+)
+def test_a_figure_without_alternative_text(book, output):
+    with_outputs(book, "x = 1", output)
+    only(book, "code cell 10", "a figure without alternative text", "viz.show(fig, alt=")
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        display(image_png="iVBORw0KGgo=", metadata={"image/png": {"alt": "a line"}}),
+        display(text_html=LABELLED.format("<svg></svg>")),
+        display(text_html='<svg role="img" aria-label="a line"></svg>'),
+        display(text_html="<svg><title>a line</title></svg>"),
+        display(text_html='<svg aria-hidden="true"></svg>'),
+        display(text_html='<img alt="a line" src="data:image/png;base64,iVBORw0KGgo=">'),
+    ],
+)
+def test_a_figure_with_alternative_text(book, output):
+    with_outputs(book, "x = 1", output)
+    assert messages(book) == []
+
+
+@pytest.mark.parametrize(
+    "output, part",
+    [
+        (stream("File /home/me/x.py"), "a path of the machine"),
+        (stream("/Users/me/x.py"), "a path of the machine"),
+        (stream("/opt/lib/site-packages/jax/x.py"), "a path of the machine"),
+        (stream("/tmp/x123/y"), "a temporary path"),
+        (stream("<function f at 0x7f0012345678>"), "an address"),
+        (display(text_html='<script src="https://cdn.example.org/x.js"></script>'), "loads from the network"),
+        (
+            display(text_html="<style>@import url(https://example.org/x.css)</style>"),
+            "loads from the network",
+        ),
+    ],
+)
+def test_what_outputs_must_not_hold(book, output, part):
+    with_outputs(book, "x = 1", output)
+    only(book, "code cell 10", part)
+
+
+def test_a_chapter_without_a_summary(book):
+    edit_source(book, "  summary: a small chapter for the tests of the notebook tool\n", "")
+    settle(book)
+    only(book, "the header has no `summary`")
+
+
+# The book as a whole
+
+
+def test_a_notebook_without_a_source(book):
+    write(book, read(book), "orphan")
+    assert guards.check(book, []) == [
+        "book/orphan.ipynb has no source book/_src/orphan.md: write one, or remove it"
+    ]
+
+
+def test_generated_pages_out_of_date(book):
+    edit_record(book, exercises=["one"], title="Another title")
+    found = guards.check(book, [])
+    assert [message.partition(" is out of date")[0] for message in found] == ["book/status.md", "README.md"]
+
+
+def test_the_command_line_fails(book, capsys):
+    from tools.notebooks import __main__
+
+    arguments = ["--root", str(book.root), "check"]
+    assert __main__.main(arguments) == 0
+    assert capsys.readouterr().out == "nothing to mend\n"
+    edit_record(book, seconds=65)
+    assert __main__.main([*arguments, "sample"]) == 1
+    assert "took 65 s" in capsys.readouterr().out
