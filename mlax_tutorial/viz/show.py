@@ -1,0 +1,165 @@
+"""``viz.show``: a Matplotlib figure on a page, in the page's own ink, with its text alternative."""
+
+import hashlib
+import html
+import io
+import re
+import sys
+
+from mlax_tutorial.viz.style import SCALE
+
+# A line or a cloud of more points than this is drawn as pixels: as SVG, 5,000 points weigh 528 KiB, as PNG 40.
+MANY_POINTS = 2000
+PIXELS_PER_INCH = 200
+
+
+class Figure:
+    """A drawing and its words: a notebook shows the drawing, a terminal the words."""
+
+    def __init__(self, markup: str, alt: str):
+        self.markup = markup
+        self.alt = alt
+
+    def __repr__(self):
+        return f"<figure: {self.alt}>"
+
+    def _repr_html_(self):
+        return self.markup
+
+
+def show(fig, *, alt: str, raster: bool | None = None) -> Figure:
+    """Shows a figure: write it as the last line of a cell.
+
+    Lines and text become SVG inside the page. Black takes the colour of the text around the figure, and the
+    ground is left out, so the same drawing serves a light and a dark page. The same figure gives the same text,
+    on every machine and in every run.
+
+    Args:
+      fig: a Matplotlib figure, best from :func:`mlax_tutorial.viz.subplots`.
+      alt: what the figure shows, in a sentence or two, for those who cannot see it. It is not optional.
+      raster: True draws all marks and lines as pixels inside the SVG, False none; by default those of more than
+        2,000 points.
+
+    Raises:
+      ValueError: if ``alt`` says nothing.
+
+    Example:
+      >>> from mlax_tutorial import viz
+      >>> fig, ax = viz.subplots(figsize=(5, 3))
+      >>> _ = ax.plot([1, 2, 3], [1, 4, 9])
+      >>> viz.show(fig, alt="The squares of 1, 2 and 3: a curve that bends upwards.")
+      <figure: The squares of 1, 2 and 3: a curve that bends upwards.>
+    """
+    alt = " ".join(alt.split())
+    if not alt:
+        raise ValueError("alt is empty: say in a sentence or two what the figure shows")
+    for ax in fig.axes:
+        _prepare(ax, raster)
+    for legend in (*fig.legends, *(ax.get_legend() for ax in fig.axes)):
+        if legend is not None:
+            legend.get_frame().set(facecolor="none", edgecolor="none")
+    drawing = _svg(fig)
+    if "matplotlib.pyplot" in sys.modules:  # else a notebook shows a figure of pyplot's a second time
+        sys.modules["matplotlib.pyplot"].close(fig)
+    words = html.escape(alt, quote=True)
+    return Figure(
+        f'<figure class="viz" role="img" aria-label="{words}" style="margin:1em 0">\n'
+        f"{_own_names(drawing, alt)}\n</figure>",
+        alt,
+    )
+
+
+def _prepare(ax, raster):
+    for artist in (*ax.lines, *ax.collections):
+        if raster is None:
+            points = artist.get_xdata() if hasattr(artist, "get_xdata") else artist.get_offsets()
+            artist.set_rasterized(len(points) > MANY_POINTS)
+        else:
+            artist.set_rasterized(raster)
+
+
+def _svg(fig) -> str:
+    """The figure as an ``<svg>`` element that is at home in a page."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    settings = {
+        "svg.fonttype": "none",  # text stays text
+        "svg.hashsalt": "mlax_tutorial",
+        "path.simplify": False,  # what is left out would hang on the last bits
+    }
+    with matplotlib.rc_context(settings):
+        fig.savefig(buffer, format="svg", dpi=PIXELS_PER_INCH, transparent=True, metadata={"Date": None})
+    width, height = (round(96 * size / SCALE) for size in fig.get_size_inches())
+    svg = buffer.getvalue()
+    view = re.search(r'viewBox="([^"]*)"', svg)[1]
+    body = svg[svg.index("</defs>", svg.index("<style")) + len("</defs>") : svg.rindex("</svg>")]
+    root = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" width="{width}" height="{height}" '
+        'aria-hidden="true" font-family="system-ui, sans-serif" stroke-linejoin="round" '
+        'style="display:block;max-width:100%;height:auto">'
+    )
+    return root + _compact(body) + "</svg>"
+
+
+_NUMBERS = re.compile(r'(?<=\s)(d|x|y|width|height|points)="([^"]*)"')
+_DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
+
+
+def _compact(body: str) -> str:
+    """Takes out what a page does not need, and the digits that nobody can see."""
+    body = re.sub(r"<!--.*?-->\s*", "", body, flags=re.DOTALL)
+    body = body.replace("xlink:href", "href")
+    body = _NUMBERS.sub(lambda m: f'{m[1]}="{_DECIMAL.sub(lambda n: _rounded(n[0], 2), m[2])}"', body)
+    body = re.sub(
+        r'transform="([^"]*)"',
+        lambda m: f'transform="{_DECIMAL.sub(lambda n: _rounded(n[0], 4), m[1])}"',
+        body,
+    )
+    body = re.sub(r'(?<= )d="([^"]*)"', lambda m: f'd="{" ".join(m[1].split())}"', body)
+    body = re.sub(r'style="([^"]*)"', lambda m: f'style="{_style(m[1])}"', body)
+    body = re.sub(r"\n\s*", "\n", body)
+    used = set(re.findall(r'url\(#([^)]*)\)|href="#([^"]*)"', body))
+    used = {name for pair in used for name in pair if name}
+    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
+    previous = None
+    while previous != body:  # groups that hold nothing, or that say nothing of what they hold
+        previous = body
+        body = re.sub(r"<g>\s*</g>\s*|<defs>\s*</defs>\s*", "", body)
+    return body.strip()
+
+
+def _style(text: str) -> str:
+    text = re.sub(r"\s*([:;,])\s*", r"\1", text.strip())
+    text = re.sub(r"#000000\b", "currentColor", text)
+    text = re.sub(r"font:([^;]*?)([\d.]+px)[^;]*", _font, text)
+    return _DECIMAL.sub(lambda n: _rounded(n[0], 4), text)
+
+
+def _font(match) -> str:
+    """Size, slant and weight stay, the name of the font goes: the page's own is used."""
+    slant = "font-style:italic;" if "italic" in match[1] or "oblique" in match[1] else ""
+    weight = "font-weight:bold;" if re.search(r"\b(?:bold|[6-9]00)\b", match[1]) else ""
+    return f"{slant}{weight}font-size:{match[2]}"
+
+
+def _rounded(number: str, places: int) -> str:
+    text = f"{float(number):.{places}f}".rstrip("0").rstrip(".")
+    return "0" if text in {"", "-0"} else text
+
+
+def _own_names(svg: str, alt: str) -> str:
+    """Gives ids that no other figure of the page has.
+
+    They come from the words of the figure and from its structure, not from its numbers, whose last bits differ
+    between machines, and not from chance.
+    """
+    names = list(dict.fromkeys(re.findall(r'\bid="([^"]*)"', svg)))
+    structure = svg
+    for i, name in enumerate(names):
+        structure = structure.replace(name, f"#{i}")
+    structure = re.sub(r"base64,[^\"]*", "", re.sub(r"-?\d+(?:\.\d+)?", "0", structure))
+    prefix = "v" + hashlib.sha256(f"{alt}\n{structure}".encode()).hexdigest()[:8]
+    for i, name in enumerate(names):
+        svg = re.sub(rf'(\bid="|url\(#|href="#){re.escape(name)}(?=["\)])', rf"\g<1>{prefix}-{i}", svg)
+    return svg
