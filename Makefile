@@ -1,0 +1,108 @@
+# Everything that can be done with this project. `make book` and `make test` are all that a newcomer needs.
+#
+# Each target makes what it needs: uv (fetched if it is missing), Python, the locked environment. Nothing has to be
+# activated. UV_PYTHON=3.12 (or another version) chooses the Python of the main environment.
+
+.POSIX:
+.DEFAULT_GOAL := help
+.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-second-cpu \
+        rehearse-tpu test-tpu test-colab bench clean
+
+UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
+PYTHON := .venv/bin/python
+PYTEST := -m pytest -q -n 2 --dist loadfile
+# nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
+NBVAL := --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
+SITE := _build/html
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+
+# --- environments -------------------------------------------------------------------------------------------------
+
+.uv/uv:
+	python3 tools/get_uv.py .uv
+
+.venv/.made: pyproject.toml uv.lock .python-version | $(UV)
+	$(UV) sync --locked --quiet
+	@touch $@
+
+.venv-oldest/.made: pyproject.toml uv.lock | $(UV)
+	UV_PROJECT_ENVIRONMENT=.venv-oldest $(UV) sync --locked --quiet --python 3.12 --group oldest
+	@touch $@
+
+.venv-tpu/.made: pyproject.toml uv.lock | $(UV)
+	UV_PROJECT_ENVIRONMENT=.venv-tpu $(UV) sync --locked --quiet --python 3.13 --no-group browser --group tpu
+	@touch $@
+
+.venv-tpu-oldest/.made: pyproject.toml uv.lock | $(UV)
+	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --group oldest --group oldest-tpu
+	@touch $@
+
+.venv-bench/.made: pyproject.toml uv.lock | $(UV)
+	UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) sync --locked --quiet --python 3.13 --group bench
+	@touch $@
+
+env: .venv/.made ## make the environment: .venv/bin/python
+	@echo "The environment is ready: $(PYTHON)"
+
+# --- the book -----------------------------------------------------------------------------------------------------
+
+notebooks: .venv/.made ## execute the chapters that changed
+	$(PYTHON) -m tools.notebooks build
+	$(PYTHON) -m tools.notebooks pages
+
+book: notebooks ## build the rendered book; the last line says which file to open
+	$(PYTHON) -m jupyter_book.cli.main build . -W --keep-going -n --quiet
+	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
+
+lab: .venv/.made ## open the chapters in JupyterLab
+	$(UV) sync --locked --quiet --inexact --group lab
+	$(PYTHON) -m jupyter lab --notebook-dir book
+
+serve: book ## serve the rendered book on this machine
+	$(PYTHON) -m http.server --bind 127.0.0.1 --directory $(SITE) 8000
+
+# --- tests --------------------------------------------------------------------------------------------------------
+
+test: check test-library test-book test-site ## run every test that needs no other environment
+
+check: .venv/.made ## what needs no execution: style, and the guards on the notebooks
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	$(PYTHON) -m tools.notebooks check
+
+test-library: .venv/.made ## the package, its docstrings, the exercises, the tools
+	$(PYTHON) $(PYTEST) --doctest-modules mlax_tutorial
+	$(PYTHON) $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
+
+test-book: .venv/.made ## compare every stored output (nbval)
+	$(PYTHON) $(PYTEST) $(NBVAL) book
+
+test-site: book ## the rendered book in a browser
+	$(PYTHON) -m pytest -q tests/site
+
+test-oldest: .venv-oldest/.made ## library, exercises and chapters on the oldest JAX that is supported
+	.venv-oldest/bin/python $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab --ignore tests/notebooks
+	.venv-oldest/bin/python -m tools.notebooks run
+
+test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ
+	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run
+
+rehearse-tpu: .venv/.made ## chapters and exercises with products rounded as a TPU rounds them
+	$(PYTHON) -m tools.rehearse
+
+test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
+	.venv-tpu/bin/python -m pytest -q tests/tpu
+	.venv-tpu-oldest/bin/python -m pytest -q tests/tpu
+
+test-colab: .venv/.made ## open each chapter alone, as Colab does
+	$(PYTHON) -m pytest -q tests/colab
+
+# --- measurements -------------------------------------------------------------------------------------------------
+
+bench: .venv-bench/.made ## time the library beside its peers
+	.venv-bench/bin/python -m benchmarks
+
+clean: ## remove what was built; environments stay
+	rm -rf _build .cache .pytest_cache .ruff_cache
