@@ -5,12 +5,13 @@ import html
 import io
 import re
 import sys
+from xml.etree import ElementTree
 
 from mlax_tutorial.viz.style import SCALE
 
 # A line or a cloud of more points than this is drawn as pixels: as SVG, 5,000 points weigh 528 KiB, as PNG 40.
 MANY_POINTS = 2000
-PIXELS_PER_INCH = 200
+PIXELS_PER_INCH = 170  # 1.5 to a pixel of the page
 
 
 class Figure:
@@ -82,7 +83,7 @@ def _svg(fig) -> str:
     """The figure as an ``<svg>`` element that is at home in a page."""
     import matplotlib
 
-    buffer = io.StringIO()
+    buffer = io.BytesIO()
     settings = {
         "svg.fonttype": "none",  # text stays text
         "svg.hashsalt": "mlax_tutorial",
@@ -90,54 +91,74 @@ def _svg(fig) -> str:
     }
     with matplotlib.rc_context(settings):
         fig.savefig(buffer, format="svg", dpi=PIXELS_PER_INCH, transparent=True, metadata={"Date": None})
+    root = ElementTree.fromstring(buffer.getvalue())
+    _compact(root)
     width, height = (round(96 * size / SCALE) for size in fig.get_size_inches())
-    svg = buffer.getvalue()
-    view = re.search(r'viewBox="([^"]*)"', svg)[1]
-    body = svg[svg.index("</defs>", svg.index("<style")) + len("</defs>") : svg.rindex("</svg>")]
-    root = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view}" width="{width}" height="{height}" '
-        'aria-hidden="true" font-family="system-ui, sans-serif" stroke-linejoin="round" '
-        'style="display:block;max-width:100%;height:auto">'
-    )
-    return root + _compact(body) + "</svg>"
+    root.attrib = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "viewBox": root.get("viewBox"),
+        "width": str(width),
+        "height": str(height),
+        "aria-hidden": "true",  # the words of the figure speak for it
+        "fill": "currentColor",  # Matplotlib leaves out what is filled black
+        "stroke-linejoin": "round",
+        "style": "display:block;max-width:100%;height:auto;font-family:system-ui,sans-serif",
+    }
+    return ElementTree.tostring(root, encoding="unicode")
 
 
-_NUMBERS = re.compile(r'(?<=\s)(d|x|y|width|height|points)="([^"]*)"')
 _DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 
-def _compact(body: str) -> str:
+def _compact(root) -> None:
     """Takes out what a page does not need, and the digits that nobody can see."""
-    body = re.sub(r"<!--.*?-->\s*", "", body, flags=re.DOTALL)
-    body = body.replace("xlink:href", "href")
-    body = _NUMBERS.sub(lambda m: f'{m[1]}="{_DECIMAL.sub(lambda n: _rounded(n[0], 2), m[2])}"', body)
-    body = re.sub(
-        r'transform="([^"]*)"',
-        lambda m: f'transform="{_DECIMAL.sub(lambda n: _rounded(n[0], 4), m[1])}"',
-        body,
-    )
-    body = re.sub(r'(?<= )d="([^"]*)"', lambda m: f'd="{" ".join(m[1].split())}"', body)
-    body = re.sub(r'style="([^"]*)"', lambda m: f'style="{_style(m[1])}"', body)
-    body = re.sub(r"\n\s*", "\n", body)
-    used = set(re.findall(r'url\(#([^)]*)\)|href="#([^"]*)"', body))
-    used = {name for pair in used for name in pair if name}
-    body = re.sub(r' id="([^"]*)"', lambda m: m[0] if m[1] in used else "", body)
-    previous = None
-    while previous != body:  # groups that hold nothing, or that say nothing of what they hold
-        previous = body
-        body = re.sub(r"<g>\s*</g>\s*|<defs>\s*</defs>\s*", "", body)
-    return body.strip()
+    elements = list(root.iter())
+    for element in elements:
+        element.tag = element.tag.rpartition("}")[2]
+        element.attrib = {name.rpartition("}")[2]: value for name, value in element.attrib.items()}
+        element.text, element.tail = (element.text or "").strip() or None, "\n"
+    used = set()
+    for element in elements:
+        for value in (element.get("clip-path", ""), element.get("href", "")):
+            used.update(re.findall(r"^(?:url\()?#([^)]*)", value))
+        for name, value in element.attrib.items():
+            if name == "style":
+                element.set(name, _style(value))
+            elif name != "href":
+                places = 4 if name == "transform" else 2
+                value = _DECIMAL.sub(lambda number, places=places: _rounded(number[0], places), value)
+                element.set(name, " ".join(value.split()))
+    styles = {element.get("id"): element.get("style") for element in elements}
+    for element in elements:
+        if element.get("id") not in used:
+            element.attrib.pop("id", None)
+        if element.tag == "use" and element.get("style") == styles.get(element.get("href", "")[1:]):
+            element.attrib.pop("style", None)  # said where the mark is defined
+    _unwrap(root)
+
+
+def _unwrap(parent) -> None:
+    """Replaces groups that say nothing of what they hold by what they hold."""
+    children = []
+    for child in parent:
+        _unwrap(child)
+        if child.tag == "g" and not child.attrib:
+            children.extend(child)
+        elif child.tag not in {"metadata", "style"} and not (child.tag == "defs" and not len(child)):
+            children.append(child)
+    parent[:] = children
 
 
 def _style(text: str) -> str:
     text = re.sub(r"\s*([:;,])\s*", r"\1", text.strip())
     text = re.sub(r"#000000\b", "currentColor", text)
     text = re.sub(r"font:([^;]*?)([\d.]+px)[^;]*", _font, text)
-    return _DECIMAL.sub(lambda n: _rounded(n[0], 4), text)
+    text = re.sub(r";?font-family:[^;]*", "", text)  # the page's own font is used
+    return _DECIMAL.sub(lambda number: _rounded(number[0], 4), text)
 
 
 def _font(match) -> str:
-    """Size, slant and weight stay, the name of the font goes: the page's own is used."""
+    """Size, slant and weight of a font without its name."""
     slant = "font-style:italic;" if "italic" in match[1] or "oblique" in match[1] else ""
     weight = "font-weight:bold;" if re.search(r"\b(?:bold|[6-9]00)\b", match[1]) else ""
     return f"{slant}{weight}font-size:{match[2]}"

@@ -28,7 +28,6 @@ def settings() -> dict:
         "axes.labelcolor": INK,
         "axes.spines.right": False,
         "axes.spines.top": False,
-        "axes.titlelocation": "left",
         "axes.titlesize": 10,
         "figure.facecolor": "none",
         "font.size": 10,
