@@ -162,7 +162,7 @@ def build(book: Book, names, *, force: bool = False, measure: bool = False, jobs
     chosen = book.select(names)
     jobs = 1 if measure else jobs or min(2, os.cpu_count() or 1)
     failed = 0
-    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tasks = {pool.submit(build_one, book, name, force=force, measure=measure): name for name in chosen}
         for task in concurrent.futures.as_completed(tasks):
             try:

@@ -88,7 +88,7 @@ def run(
         else:
             chosen.append(name)
     ran, failed, begin = 0, 0, time.perf_counter()
-    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tasks = [
             pool.submit(run_one, book, name, times=times, patience=patience, cached=cached) for name in chosen
         ]

@@ -1,0 +1,113 @@
+"""Every chapter runs from top to bottom, twice, in one kernel, whatever it puts out."""
+
+import json
+
+import pytest
+
+from tools.notebooks import passed, run
+
+from .conftest import read, write
+
+
+def keep(book, *sources: str) -> None:
+    """A notebook of these code cells and no set-up cell, so that it starts fast."""
+    notebook = read(book)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"][: len(sources)]
+    for cell, source in zip(code, sources, strict=True):
+        cell.source, cell.outputs = source, []
+        cell.metadata = {}
+    notebook.cells = code
+    write(book, notebook)
+
+
+def test_outputs_are_not_compared_and_the_run_can_be_recorded(book, capsys):
+    keep(book, "from mlax_tutorial import ANSWER\nprint('not what was stored')")
+    assert run.run(book, [], lines=True) == 0
+    said, line, whole = capsys.readouterr().out.splitlines()
+    assert said.startswith("sample: ")
+    assert whole.startswith("1 of 1 chapters ran from top to bottom 2 times")
+    book.devices.write_text(line + "\n")
+    from tools.notebooks import pages
+
+    assert pages.devices(book) == [json.loads(line)]
+
+
+def test_assertions_must_hold(book, capsys):
+    keep(book, "x = 1", "assert x == 2, 'not so'")
+    assert run.run(book, []) == 1
+    said = capsys.readouterr()
+    assert "book/sample.ipynb: code cell 1 failed in pass 1" in said.err
+    assert "AssertionError: not so" in said.err
+    assert "0 of 1 chapters" in said.out
+
+
+def test_a_chapter_that_runs_only_once_fails(book, capsys):
+    keep(book, "first = 'done' not in globals()", "done = True\nassert first, 'state was left behind'")
+    assert run.run(book, [], times=1) == 0
+    assert run.run(book, []) == 1
+    assert "code cell 1 failed in pass 2" in capsys.readouterr().err
+
+
+def test_each_chapter_starts_in_an_empty_folder_with_its_own_progress(book):
+    keep(
+        book,
+        "import os, pathlib\n"
+        "assert os.environ['MLAX_TUTORIAL_PROGRESS'].startswith(str(pathlib.Path.cwd().parent))\n"
+        "assert not list(pathlib.Path.cwd().iterdir())",
+    )
+    assert run.run(book, [], times=1) == 0
+
+
+def test_a_chapter_that_is_not_executed(book, capsys):
+    path = book.source("sample")
+    path.write_text(path.read_text().replace("  number: 1\n", "  number: 1\n  execute: false\n"))
+    assert run.run(book, []) == 0
+    assert "sample: skipped, its header says `execute: false`" in capsys.readouterr().out
+
+
+def test_passes_are_remembered_if_asked_for(book, capsys):
+    keep(book, "x = 1")
+    for _ in range(2):
+        assert run.run(book, [], cached=True) == 0
+    first, _, second, _ = capsys.readouterr().out.splitlines()
+    assert "passed before" not in first
+    assert "passed before" in second
+
+
+def test_what_a_remembered_pass_depends_on(book, monkeypatch):
+    def key(mode="compare"):
+        passed._surroundings.cache_clear()
+        return passed.key(book, "sample", mode)
+
+    first = key()
+    assert key() == first
+    assert key("run 2") != first
+
+    (book.package / "unused.py").write_text("# not loaded by the chapter\n")
+    assert key() == first
+    (book.package / "__init__.py").write_text("ANSWER = 41\n")
+    assert key() != first
+    (book.package / "__init__.py").write_text("ANSWER = 42\n")
+    assert key() == first
+
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
+    assert key() != first
+    monkeypatch.delenv("XLA_FLAGS")
+
+    monkeypatch.setattr(passed, "_cpu", lambda: "another CPU")
+    assert key() != first
+    monkeypatch.undo()
+    assert key() == first
+
+    notebook = read(book)
+    notebook.cells[0].source += "\n\nMore."
+    write(book, notebook)
+    edited = key()
+    assert edited != first
+    (book.package / "unused.py").write_text("# of an unknown notebook any module may matter\n")
+    assert key() != edited
+
+
+@pytest.mark.parametrize("names, chosen", [([], ["sample"]), (["book/_src/sample.md"], ["sample"])])
+def test_chapters_are_named_as_one_likes(built, names, chosen):
+    assert built.select(names) == chosen
