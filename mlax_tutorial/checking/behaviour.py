@@ -35,7 +35,7 @@ def keys(function, *arguments, depends=True):
                 shown=lines_of(error),
             ) from None
         except Exception as error:
-            raise as_theirs(error, function, "") from None
+            raise as_theirs(error) from None
     if depends:
         _depends_on_keys(function, arguments)
 

@@ -11,9 +11,17 @@ from typing import Any
 
 import jax
 
-from mlax_tutorial.checking import limits, progress, reader, show
+from mlax_tutorial.checking import inputs, limits, progress, reader, show
 from mlax_tutorial.checking.describe import describe
-from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED, Failed, NotAttempted, Outcome
+from mlax_tutorial.checking.outcome import (
+    FAILED,
+    NOT_ATTEMPTED,
+    NOT_GRADED,
+    PASSED,
+    Failed,
+    NotAttempted,
+    Outcome,
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -110,10 +118,10 @@ class Exercise:
 
     def grade(self, answer, seconds=None):
         """The `Outcome` of an answer. Shows nothing, records nothing, and never raises (but for Ctrl-C)."""
-        printed = show.Collected()
+        printed, seconds = show.Collected(), self.seconds if seconds is None else seconds
         try:
             with _fixed_settings(), limits.loop_limit(self.iterations), show.collected(printed):
-                self._grade(answer, self.seconds if seconds is None else seconds)
+                self._grade(answer, seconds)
         except NotAttempted:
             return self._outcome(
                 NOT_ATTEMPTED, "Write your answer in place of the `...`, then run this again."
@@ -121,9 +129,10 @@ class Exercise:
         except Failed as failure:
             return self._outcome(FAILED, failure.message, failure.shown, printed.text)
         except limits.TimeUp as stop:
-            limit = self.seconds if seconds is None else seconds
-            message = f"Your code was stopped after {limit:g} seconds. Is there a loop in it that never ends?"
-            return self._outcome(FAILED, message, reader.lines_of(stop), printed.text)
+            message = (
+                f"Your code was stopped after {seconds:g} seconds. Is there a loop in it that never ends?"
+            )
+            return self._outcome(FAILED, message, reader.lines_of(stop, self._check), printed.text)
         except Exception as error:
             return self._unexpected(error, printed.text)
         return self._outcome(PASSED, self.why, (), printed.text)
@@ -137,15 +146,22 @@ class Exercise:
             self._check(reader.guard(answer, self.name) if function else answer)
 
     def _unexpected(self, error, printed):
-        lines = reader.lines_of(error)
-        if lines:  # it passed through the reader's code, in a way that the guard does not see
-            theirs = reader.as_theirs(error, None, self.name)
-            return self._outcome(FAILED, theirs.message, theirs.shown, printed)
+        """What came past the guard: the reader's after all, if it went through their code or came out of XLA."""
+        if (
+            reader.lines_of(error, self._check)
+            or limits.is_loop_limit(error)
+            or isinstance(error, jax.errors.JaxRuntimeError)
+        ):
+            theirs = reader.as_theirs(error, self._check)
+            if isinstance(theirs, Failed):
+                return self._outcome(FAILED, theirs.message, theirs.shown, printed)
+        if isinstance(error, inputs.MissingPackage):
+            return self._outcome(NOT_GRADED, str(error), (), printed, fault=error)
         message = (
-            f"The check itself could not go on with your answer ({type(error).__name__}: {reader._message(error)}). "
+            f"The check itself could not go on with your answer ({reader.describe_error(error)}). "
             "This is a gap in the check: compare your answer with `.solution()`."
         )
-        return self._outcome(FAILED, message, (), printed, fault=error)
+        return self._outcome(NOT_GRADED, message, (), printed, fault=error)
 
     def _outcome(self, status, message, shown=(), printed="", fault=None):
         return Outcome(self.name, status, message, tuple(shown), printed, fault)

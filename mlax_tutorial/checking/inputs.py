@@ -9,12 +9,16 @@ import numpy as np
 SIZES = (0, 1, 2, 3, 5, 8)
 
 
+class MissingPackage(ImportError):
+    """A package that the checks need is not installed."""
+
+
 def strategies():
     """``hypothesis.strategies``, or an error that says how to get it."""
     try:
         from hypothesis import strategies
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackage(
             "The exercises draw random inputs with hypothesis, which is not installed. "
             'Install it with: pip install "hypothesis>=6.130"'
         ) from error

@@ -6,15 +6,17 @@ import html
 from mlax_tutorial.checking.describe import describe, differences
 
 PASSED, FAILED, NOT_ATTEMPTED = "passed", "failed", "not attempted"
+NOT_GRADED = "not graded"  # through no fault of the reader's: a package is missing, or the check itself broke
 
 _HEADLINES = {
     PASSED: ("\N{CHECK MARK}", "passed"),
     FAILED: ("\N{BALLOT X}", "not yet right"),
     NOT_ATTEMPTED: ("\N{WHITE CIRCLE}", "not attempted yet"),
+    NOT_GRADED: ("!", "could not be graded"),
 }
-_COLOURS = {PASSED: "32", FAILED: "31", NOT_ATTEMPTED: "36"}
+_COLOURS = {PASSED: "32", FAILED: "31", NOT_ATTEMPTED: "36", NOT_GRADED: "33"}
 # Only for the bar on the left, which says nothing that the words do not say: these show on white and on black.
-_BARS = {PASSED: "#2a9d5c", FAILED: "#d4493f", NOT_ATTEMPTED: "#3f83c4"}
+_BARS = {PASSED: "#2a9d5c", FAILED: "#d4493f", NOT_ATTEMPTED: "#3f83c4", NOT_GRADED: "#b58900"}
 _NOTHING = object()
 
 
@@ -61,10 +63,10 @@ def _describe_input(values):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Outcome:
-    """The result of grading one answer.
+    """The result of grading one answer: ``passed``, ``failed`` or ``not attempted``.
 
-    `str` gives it as plain text, `_repr_html_` for a notebook. ``fault`` is set where the *checker* broke, not the
-    answer: it never should be, and the tests insist on it.
+    `str` gives it as plain text, `_repr_html_` for a notebook. Where the *checker* broke, not the answer, the status is
+    ``not graded`` and ``fault`` is the error: it never should be, and the tests insist on it.
     """
 
     name: str

@@ -21,11 +21,12 @@ _LIBRARIES = tuple(str(pathlib.Path(module.__file__).parent) + "/" for module in
 
 
 class Raised(Failed):
-    """The reader's own code raised. ``error`` is what it raised."""
+    """The reader's own code raised ``error``. If ``final``, it is no use to try other inputs."""
 
-    def __init__(self, message, error, **shown):
+    def __init__(self, message, error, final=False, **shown):
         super().__init__(message, **shown)
         self.error = error
+        self.final = final
 
 
 # Stubs
@@ -109,7 +110,7 @@ def guard(function, name):
         except (Failed, NotAttempted, limits.TimeUp, KeyboardInterrupt):
             raise
         except BaseException as error:
-            raise as_theirs(error, function, name) from None
+            raise as_theirs(error) from None
         if result is ... or result is NotImplemented:
             raise NotAttempted
         return result
@@ -125,26 +126,27 @@ def original(function):
     return getattr(function, "original", function)
 
 
-def as_theirs(error, function, name):
-    """The reader's error, as an outcome: type, message, and the lines of their code on the way to it."""
+def as_theirs(error, check=None):
+    """The reader's error, to be raised as a `Failed`: type, message, and the lines of their code on the way to it."""
+    lines = lines_of(error, check)
     if isinstance(error, NotImplementedError) and not str(error):
         return NotAttempted()
     if limits.is_loop_limit(error):
-        return Raised(
+        message = (
             "A loop inside JAX (`while_loop` or `fori_loop`) went over the limit of iterations and was stopped. "
-            "Look at its condition: does what it tests change in the body, and does it come to an end?",
-            error,
-            shown=lines_of(error),
+            "Look at its condition: does what it tests change in the body, and does it come to an end?"
         )
+        return Raised(message, error, final=True, shown=lines)
     if isinstance(error, RecursionError):
         message = "Your code calls itself without an end: Python stopped it with a `RecursionError`."
     elif isinstance(error, SystemExit):
         message = "Your code asks Python to exit (`SystemExit`). Return a result instead."
-    elif isinstance(error, TypeError) and (mismatch := _call_mismatch(error, function)):
-        message = mismatch
+    elif isinstance(error, TypeError) and not lines and "argument" in str(error):
+        # A call that the signature refuses is no mistake on a line of the reader's.
+        message = f"Your function could not be called as the exercise calls it: {_message(error)}"
     else:
         message = f"Your code raised {describe_error(error)}"
-    return Raised(message, error, shown=lines_of(error))
+    return Raised(message, error, shown=lines)
 
 
 # JAX's errors that learners meet, most special first, and what is behind them.
@@ -196,17 +198,14 @@ def _message(error):
     return text if len(text) <= 600 else text[:596] + " ..."
 
 
-def _call_mismatch(error, function):
-    """A call that the signature refuses is no mistake on a line of the reader's: it has no line."""
-    if lines_of(error) or "argument" not in str(error):
-        return ""
-    return f"Your function could not be called as the exercise calls it: {_message(error)}"
+def lines_of(error, check=None, most=4):
+    """The reader's lines in a traceback, outermost first, as a row to show; nothing of JAX's or the checker's.
 
-
-def lines_of(error, most=4):
-    """The reader's lines in a traceback, outermost first, as a row to show; nothing of JAX's or the checker's."""
+    ``check`` is the exercise's own function, whose file is not the reader's.
+    """
+    ours = check.__code__.co_filename if check is not None else ""
     found = []
-    for frame, line in _frames(error.__traceback__):
+    for frame, line in _frames(error.__traceback__, ours):
         code = frame.f_code
         source = linecache.getline(code.co_filename, line, frame.f_globals).strip()
         found.append(f"line {line}, in {code.co_name}" + (f":  {source}" if source else ""))
@@ -215,16 +214,17 @@ def lines_of(error, most=4):
     return [("your code", "\n".join(found))] if found else []
 
 
-def _frames(traceback):
-    """The reader's frames and line numbers: what came after the first `guard`, if there was one."""
-    frames, guarded_at = [], None
+def _frames(traceback, ours):
+    """The reader's frames and line numbers: what came after the first `guard`; without one, what is not ours."""
+    frames, guarded = [], False
     while traceback is not None:
-        frame = traceback.tb_frame
-        if guarded_at is None and frame.f_code.co_filename == __file__ and frame.f_code.co_name == "guarded":
-            guarded_at = len(frames)
-        frames.append((frame, traceback.tb_lineno))
+        code = traceback.tb_frame.f_code
+        if not guarded and code.co_filename == __file__ and code.co_name == "guarded":
+            frames, guarded = [], True
+        elif is_theirs(code.co_filename) and (guarded or code.co_filename != ours):
+            frames.append((traceback.tb_frame, traceback.tb_lineno))
         traceback = traceback.tb_next
-    return [(frame, line) for frame, line in frames[guarded_at:] if is_theirs(frame.f_code.co_filename)]
+    return frames
 
 
 @functools.cache
@@ -288,4 +288,5 @@ def _signature(function):
 
 
 def _parameters(signature):
-    return f"`({', '.join(str(parameter) for parameter in signature.parameters.values())})`"
+    plain = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    return f"`{signature.replace(parameters=plain, return_annotation=signature.empty)}`"

@@ -7,6 +7,8 @@ import io
 import os
 import sys
 
+import jax
+
 from mlax_tutorial.checking import outcome as outcomes
 
 _MOST_CHARACTERS = 2_000
@@ -106,5 +108,12 @@ class Collected(io.TextIOBase):
 
 @contextlib.contextmanager
 def collected(printed):
+    """Redirects what is printed in the block, by ``jax.debug.print`` too."""
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(
+                Exception
+            ):  # an error in a callback: it was raised before, or is not ours
+                jax.effects_barrier()
