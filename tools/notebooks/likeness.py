@@ -13,13 +13,14 @@ import re
 PIXEL_STEP = 16
 PIXEL_SHARE = 0.00002
 
-# SVG user units are about pixels; small numbers (scales, say) must agree better.
+# SVG user units are about pixels. A transform holds scales, too: there the step is a share of the number.
 SVG_STEP = 0.05
+SVG_SHARE = 0.001
 
 _SVG = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _EMBEDDED = re.compile(r"data:image/(?:png|jpeg);base64,([A-Za-z0-9+/=\s]+)")
 _GEOMETRY = re.compile(
-    r'(?<=\s)(?:d|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|points|transform|width|height|viewBox)="([^"]*)"'
+    r'(?<=\s)(d|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|points|transform|width|height|viewBox)="([^"]*)"'
 )
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
 
@@ -64,9 +65,12 @@ def _markup_difference(stored: str, fresh: str) -> str | None:
         if before != after and (what := _pixel_difference(before, after)):
             return what
     for before, after in zip(_SVG.findall(stored), _SVG.findall(fresh), strict=True):
-        for old, new in zip(_GEOMETRY.findall(before), _GEOMETRY.findall(after), strict=True):
+        for (attribute, old), (_, new) in zip(
+            _GEOMETRY.findall(before), _GEOMETRY.findall(after), strict=True
+        ):
             for x, y in zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=True):
-                if abs(float(x) - float(y)) > min(SVG_STEP, 1e-3 + 1e-3 * abs(float(x))):
+                step = SVG_SHARE * (1 + abs(float(x))) if attribute == "transform" else SVG_STEP
+                if abs(float(x) - float(y)) > step:
                     return f"the drawing moved: {x} became {y}"
     return None
 
