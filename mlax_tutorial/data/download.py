@@ -1,0 +1,116 @@
+"""``fetch``: a file from the network that is there whole or not at all."""
+
+import contextlib
+import http.client
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where two downloads at once are on their own
+    fcntl = None
+
+TIMEOUT = 20.0  # seconds without a byte
+CHUNK = 1 << 16
+
+
+class DataError(RuntimeError):
+    """A data set is missing, broken, or cannot be fetched."""
+
+
+def fetch(url: str, path: Path, check: Callable[[bytes], object], progress=None, attempts: int = 3) -> None:
+    """Download ``url`` to ``path``; on any failure ``path`` is as it was before.
+
+    Bytes go to a file beside, ``NAME.partial``, which a later call resumes. When it is whole, ``check`` looks at
+    it, and only then is it renamed. Processes that fetch the same file wait for one another.
+
+    Args:
+      url: what to fetch.
+      path: where it goes; its folder is made.
+      check: called with all bytes; raises `DataError` if they are not what was wanted.
+      progress: called with name, bytes so far, and bytes in all or None; by default a line on standard error.
+      attempts: how often to resume when the connection breaks.
+
+    Raises:
+      DataError: if it cannot be fetched or ``check`` refuses it, with what to do.
+    """
+    partial = path.with_name(path.name + ".partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stream = open(partial, "ab")
+    except OSError as error:
+        raise DataError(f"{path.parent} cannot be written ({error.strerror}): pass another folder.") from None
+    with stream, _locked(stream):
+        if path.is_file():  # somebody else was faster, while this process waited for the lock
+            if partial.is_file() and not partial.stat().st_size:
+                partial.unlink()
+            return
+        for attempt in range(attempts):
+            try:
+                _download(url, stream, progress or _print_progress)
+                break
+            except (OSError, http.client.HTTPException) as error:
+                refused = isinstance(error, urllib.error.HTTPError)
+                if refused or attempt == attempts - 1:
+                    reason = getattr(error, "reason", None) or error
+                    raise DataError(
+                        f"{url} could not be fetched ({reason}). What came so far is kept in {partial}, and the next "
+                        f"call goes on from there. Without a network, put the file into {path.parent} by hand."
+                    ) from None
+                time.sleep(0.5 * 2**attempt)
+        stream.flush()
+        os.fsync(stream.fileno())
+        try:
+            check(partial.read_bytes())
+        except DataError as error:
+            partial.unlink()  # there is nothing to resume in a wrong file
+            raise DataError(
+                f"{url} was fetched, but it is not what it should be; nothing was kept. {error}"
+            ) from None
+        partial.replace(path)
+
+
+def _download(url: str, stream, progress) -> None:
+    """Append to ``stream`` what is still missing of ``url``."""
+    have = stream.seek(0, os.SEEK_END)
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        answer = urllib.request.urlopen(request, timeout=TIMEOUT)
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # nothing beyond what is here: whole already, or check will say
+            return
+        raise
+    with answer:
+        if have and answer.status != 206:  # the server starts from the beginning, and so do we
+            stream.truncate(0)
+            have = 0
+        rest = answer.headers.get("Content-Length")
+        total = have + int(rest) if rest is not None else None
+        while chunk := answer.read(CHUNK):
+            stream.write(chunk)
+            have += len(chunk)
+            progress(url.rsplit("/", 1)[-1], have, total)
+        if total is not None and have < total:
+            raise http.client.IncompleteRead(b"", total - have)
+
+
+@contextlib.contextmanager
+def _locked(stream):
+    if fcntl is not None:
+        fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its process dies
+    yield
+
+
+def _print_progress(name: str, done: int, total: int | None) -> None:
+    """In a terminal one line that is redrawn; elsewhere one line when the file is whole."""
+    if sys.stderr.isatty():
+        share = f"{done / total:4.0%} of {total / 1e6:.1f} MB" if total else f"{done / 1e6:.1f} MB"
+        end = "\n" if done == total else ""
+        print(f"\r{name}: {share}", end=end, file=sys.stderr, flush=True)
+    elif done == total:
+        print(f"{name}: {done / 1e6:.1f} MB fetched", file=sys.stderr)
