@@ -28,6 +28,7 @@ def screenshots(site, folder, only=()):
                         continue
                     page.goto(f"{address}/{name}")
                     browser.settle(page)
+                    page.wait_for_timeout(200)  # else a tall page is taken before its sidebar is painted
                     path = folder / f"{Path(name).stem}-{width}-{scheme}.png"
                     page.screenshot(path=path, full_page=True)
                     print(path)

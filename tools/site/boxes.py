@@ -22,11 +22,9 @@ class Box(BaseAdmonition):
     def run(self):
         title = self.arguments[0] if self.arguments else KINDS[self.name]
         self.arguments = [title]
-        self.options["classes"] = [self.name, *self.options.pop("class", [])]
-        (box,) = super().run()
-        if nodes.make_id(title) not in box["classes"]:
-            box["classes"].append(nodes.make_id(title))
-        return [box]
+        styles = dict.fromkeys([self.name, nodes.make_id(title), *self.options.get("class", [])])
+        self.options["class"] = list(styles)
+        return super().run()
 
 
 def setup(app):

@@ -67,6 +67,7 @@ def add_context(app, pagename, templatename, context, doctree):
     root = Path(app.srcdir)
     url, revision = project.repository(root), project.revision(root)
     context["book_repository"] = url
+    context["book_licence"] = f"{url}/blob/{revision}/LICENSE"
     context["book_number"] = chapter_number(app, pagename)
     for kind in ("css_files", "script_files"):
         context[kind] = [file for file in context[kind] if not is_unused(file)]
@@ -79,7 +80,9 @@ def add_context(app, pagename, templatename, context, doctree):
         context["book_colab"] = project.colab_url(f"{pagename}.ipynb", root)
         context["book_notebook"] = True
     title = context.get("title", "")
-    context["metatags"] = context.get("metatags", "") + metadata(app, title, description(doctree), pagename)
+    context["metatags"] = context.get("metatags", "") + metadata(
+        app, title, description(doctree) or title, pagename
+    )
 
 
 def is_unused(file):
@@ -92,7 +95,6 @@ def number_chapters(app, env):
     for docname, toc in env.tocs.items():
         number = chapter_number(app, docname)
         if number is not None:
-            env.toc_secnumbers.setdefault(docname, {})[""] = (number,)
             for reference in toc.findall(nodes.reference):
                 if reference["anchorname"] == "":
                     reference["secnumber"] = (number,)

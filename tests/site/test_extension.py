@@ -1,0 +1,115 @@
+"""The Sphinx extension: titled boxes, page descriptions, the slimmed style sheet."""
+
+import re
+
+import pytest
+from docutils import nodes
+from docutils.utils import new_document
+
+from tools.site import assets, pages
+
+STYLE = """@charset "UTF-8";/*!
+ * Licence */.used{color:red}.unused{color:blue}.used .unused,.used{margin:0}
+/* a comment with .braces { } */
+@media (min-width:9px){.unused{margin:0}}@media print{.used::after{content:"}";color:red}.unused{margin:1}}
+.used:not(.unused){top:0}.used:is(.unused,.used){top:1px}p>a{top:2px}.fa-star:before{content:"*"}.faint{top:3px}
+@font-face{font-family:"Font Awesome";src:url(a)}@font-face{font-family:Other;src:url(b)}
+@keyframes spin{0%{top:0}to{top:1px}}.sd-col\\.x{top:4px}"""
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        '@charset "UTF-8";',
+        "Licence",
+        ".used{color:red}",
+        ".used{margin:0}",
+        '@media print{.used::after{content:"}";color:red}}',
+        ".used:not(.unused){top:0}",
+        ".used:is(.unused,.used){top:1px}",
+        "p>a{top:2px}",
+        ".faint{top:3px}",
+        "Other",
+        "@keyframes spin{0%{top:0}to{top:1px}}",
+    ],
+)
+def test_purge_keeps_what_is_used(kept):
+    assert kept in assets.purge(STYLE, {"used", "faint", "p"})
+
+
+@pytest.mark.parametrize(
+    "dropped", ["blue", "min-width", "comment", ".used .unused", "fa-star", "Awesome", "top:4px"]
+)
+def test_purge_drops_what_is_not(dropped):
+    assert dropped in STYLE
+    assert dropped not in assets.purge(STYLE, {"used", "faint", "fa-star", "p"})
+
+
+def test_purge_twice_changes_nothing():
+    once = assets.purge(STYLE, {"used"})
+    assert assets.purge(once, {"used"}) == once
+
+
+def build(folder, text):
+    """Render a MyST text with the extension's directives, warnings being errors."""
+    from sphinx.testing.util import SphinxTestApp
+
+    (folder / "conf.py").write_text(
+        "extensions = ['myst_parser', 'tools.site.boxes']\nmyst_enable_extensions = ['colon_fence']\n"
+    )
+    (folder / "index.md").write_text(text)
+    app = SphinxTestApp(srcdir=folder, warningiserror=True)
+    try:
+        app.build()
+        return (folder / "_build" / "html" / "index.html").read_text()
+    finally:
+        app.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("opening", "classes", "title"),
+    [
+        ("{tip} Takeaway", "tip takeaway", "Takeaway"),
+        ("{warning}", "warning watch-out", "Watch out"),
+        ("{warning} Watch out", "warning watch-out", "Watch out"),
+        ("{note} On a TPU", "note on-a-tpu", "On a TPU"),
+        ("{note}", "note", "Note"),
+        ("{tip} Use `jit` *once*", "tip use-jit-once", "Use <code"),
+    ],
+)
+def test_boxes_take_their_title(tmp_path, opening, classes, title):
+    page = build(tmp_path, f"# Page\n\n:::{opening}\nThe text.\n:::\n")
+    found = re.search(r'<div class="([^"]*\badmonition\b[^"]*)"', page)[1]
+    assert sorted(found.split()) == sorted(["admonition", *classes.split()])
+    assert f'<p class="admonition-title">{title}' in page
+    assert "<p>The text.</p>" in page
+
+
+def test_description_is_the_first_paragraph():
+    document = new_document("page")
+    section = nodes.section()
+    section += nodes.title(text="Title")
+    box = nodes.note()
+    box += nodes.paragraph(text="In a box.")
+    section += box
+    section += nodes.paragraph(text="word " * 60)
+    document += section
+    text = pages.description(document)
+    assert text.startswith("word word")
+    assert text.endswith("word…")
+    assert len(text) <= 161
+
+
+def test_every_page_describes_itself(site):
+    for path in (site / "book").glob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        for tag in ('name="description"', 'property="og:description"', 'property="og:title"'):
+            assert page.count(f"<meta {tag} content=") == 1, (path.name, tag)
+
+
+def test_nothing_of_the_theme_that_is_not_used_is_shipped(site):
+    names = [path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()]
+    assert not [name for name in names if "fontawesome" in name or name.endswith(".map") or "thebe" in name]
+    assert not [
+        path for path in (site / "book").glob("*.html") if "unpkg.com" in path.read_text(encoding="utf-8")
+    ]
