@@ -1,5 +1,6 @@
 """Rehearse a TPU on a CPU: run programs with the inputs of every product rounded to bfloat16.
 
+    python -m tools.rehearse                        the next two
     python -m tools.rehearse notebooks [NAME ...]   every chapter, from top to bottom: its assertions must hold
     python -m tools.rehearse exercises              the solution of every exercise must pass its check
     python -m tools.rehearse run SCRIPT [ARGS ...]  any Python program
@@ -11,6 +12,7 @@ changes: not the jaxprs, not the dtypes, and products that ask for ``precision="
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import functools
 import pathlib
@@ -103,39 +105,45 @@ def exercises() -> int:
     return failed
 
 
-def notebooks(names) -> int:
-    """Runs chapters in kernels that round products. Returns how many failed."""
+def notebooks(names=(), jobs: int = 2) -> int:
+    """Runs chapters in kernels that round products, `jobs` at a time. Returns how many failed."""
+    from tools.notebooks import sources
+    from tools.notebooks.places import Book, Problem
+
+    book, failed = Book(), 0
+    chosen = [name for name in book.select(names) if sources.read(book, name).executes]
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(_notebook, book, name) for name in chosen]
+        for task in concurrent.futures.as_completed(tasks):
+            try:
+                print(task.result(), flush=True)
+            except Problem as problem:
+                failed += 1
+                print(f"\n{problem}\n", file=sys.stderr, flush=True)
+    print(f"notebooks: {len(chosen) - failed} of {len(chosen)} ran with rounded products")
+    return failed
+
+
+def _notebook(book, name: str) -> str:
     import nbformat
 
     from tools.notebooks import kernel, run, sources
-    from tools.notebooks.places import Book
+    from tools.notebooks.places import Problem
 
-    book, failed = Book(), 0
-    chosen = [
-        name
-        for name in book.select(names)
-        if sources.read(book, name).executes and book.notebook(name).exists()
-    ]
-    for name in chosen:
-        notebook = nbformat.read(book.notebook(name), as_version=4)
-        begun = time.perf_counter()
-        with kernel.start(book, notebook, clean=True) as running:
-            said = running.ask("import tools.rehearse as _r; _stop = _r.start(); print(_r.is_rounding())")
-            assert said.strip() == "True", said
-            for index, cell in enumerate(notebook.cells):
-                if cell.cell_type == "code":
-                    try:
-                        running.run(index, timeout=4 * sources.cell_limit(cell))
-                    except kernel.CellError as error:
-                        failed += 1
-                        path = book.relative(book.notebook(name))
-                        print(run.explain(path, notebook, 1, error), file=sys.stderr)
-                        break
-            else:
-                assert running.ask("print(_r.is_rounding())").strip() == "True"
-                print(f"{name}: ran with rounded products in {time.perf_counter() - begun:.1f} s", flush=True)
-    print(f"notebooks: {len(chosen) - failed} of {len(chosen)} ran with rounded products")
-    return failed
+    notebook = nbformat.read(book.notebook(name), as_version=4)
+    begun = time.perf_counter()
+    with kernel.start(book, notebook, clean=True) as running:
+        running.ask("import tools.rehearse as _rehearse\n_rehearse.start()")
+        for index, cell in enumerate(notebook.cells):
+            if cell.cell_type == "code":
+                try:
+                    running.run(index, timeout=4 * sources.cell_limit(cell))
+                except kernel.CellError as error:
+                    path = book.relative(book.notebook(name))
+                    raise Problem(run.explain(path, notebook, 1, error)) from error
+        if running.ask("print(_rehearse.is_rounding())").strip() != "True":
+            raise Problem(f"{name}: at the end of the chapter, products were not rounded")
+    return f"{name}: {time.perf_counter() - begun:.1f} s"
 
 
 def script(path: str, arguments: list[str]) -> int:
@@ -149,7 +157,7 @@ def script(path: str, arguments: list[str]) -> int:
 
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.rehearse", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command")
     one = commands.add_parser("notebooks", help="run chapters from top to bottom")
     one.add_argument("names", nargs="*", metavar="NAME")
     commands.add_parser("exercises", help="grade the solution of every exercise")
@@ -157,11 +165,14 @@ def main(arguments=None) -> int:
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
-    if options.command == "notebooks":
-        return bool(notebooks(options.names))
-    if options.command == "exercises":
-        return bool(exercises())
-    return script(options.script, options.arguments)
+    if options.command == "run":
+        return script(options.script, options.arguments)
+    failed = 0
+    if options.command in ("notebooks", None):
+        failed += notebooks(options.names if options.command else ())
+    if options.command in ("exercises", None):
+        failed += exercises()
+    return bool(failed)
 
 
 if __name__ == "__main__":

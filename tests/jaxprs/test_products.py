@@ -6,10 +6,13 @@ import sys
 
 import jax
 import jax.numpy as jnp
+import nbformat
 import numpy as np
 import pytest
 
 from mlax_tutorial.jaxprs import round_products
+from tools import rehearse
+from tools.notebooks.places import Book, Problem
 from tools.rehearse import is_rounding, rounded_products
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -151,3 +154,27 @@ def test_any_program_from_the_command_line(tmp_path):
     command = [sys.executable, "-m", "tools.rehearse", "run", str(script), "--flag", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout.strip() == "['--flag', '1'] True False", done.stderr
+
+
+class OneNotebook(Book):
+    """The book, but for a single notebook of the test's own."""
+
+    def notebook(self, name):
+        return pathlib.Path(name)
+
+    def relative(self, path):
+        return path.name
+
+
+@pytest.mark.parametrize("precision", [None, "highest"])
+def test_a_chapter_whose_assertion_misses_its_tolerance(tmp_path, precision):
+    code = "import jax.numpy as jnp\nx = jnp.float32([1.001])\n"
+    claim = f"assert abs(jnp.dot(x, x, precision={precision!r}) - 1.002001) < 1e-5"
+    path = tmp_path / "chapter.ipynb"
+    cells = [nbformat.v4.new_code_cell(code), nbformat.v4.new_code_cell(claim)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    if precision == "highest":
+        assert rehearse._notebook(OneNotebook(), str(path)).startswith(str(path))
+    else:
+        with pytest.raises(Problem, match="(?s)code cell 1 failed.*AssertionError"):
+            rehearse._notebook(OneNotebook(), str(path))

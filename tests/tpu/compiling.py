@@ -22,6 +22,9 @@ for _name, _value in {
 }.items():
     os.environ.setdefault(_name, _value)
 
+# Beside libtpu, JAX would look for a TPU to run on.
+jax.config.update("jax_platforms", "cpu")
+
 REQUIRED = os.environ.get("MLAX_REQUIRE_TPU") == "1"
 
 
