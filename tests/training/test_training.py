@@ -1,0 +1,162 @@
+"""The pieces of the training loop."""
+
+import io
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from mlax_tutorial import nn, optim, training
+
+X = jax.random.normal(jax.random.key(0), (100, 4))
+LABELS = (X[:, 0] > 0).astype(jnp.int32)
+MODEL = nn.Series(nn.Linear(16), nn.Bias(), nn.F(jax.nn.relu), nn.Dropout(0.1), nn.Linear(2), nn.Bias())
+
+
+def loss(logits, labels):
+    return optax.losses.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def begin(optimizer, model=MODEL):
+    trainables, non_trainables = model.init(jax.random.key(1), X)
+    return trainables, non_trainables, optimizer.init(trainables)
+
+
+@pytest.fixture(autouse=True)
+def guards():
+    jax.config.update("jax_debug_key_reuse", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a donation that cannot be honoured warns
+        yield
+    jax.config.update("jax_debug_key_reuse", False)
+
+
+def test_an_epoch_holds_each_example_at_most_once():
+    order = training.batches(jax.random.key(0), 100, 30)
+    assert order.shape == (3, 30) and order.dtype == jnp.int32
+    flat = np.sort(np.asarray(order).ravel())
+    assert len(set(flat.tolist())) == 90 and flat.min() >= 0 and flat.max() < 100
+    assert (np.sort(np.asarray(training.batches(jax.random.key(0), 100, 50)).ravel()) == np.arange(100)).all()
+
+
+def test_the_order_is_the_keys():
+    first, again, other = (training.batches(jax.random.key(seed), 50, 10) for seed in (0, 0, 1))
+    assert (first == again).all() and not (first == other).all()
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 101])
+def test_batch_sizes_that_do_not_fit(batch_size):
+    with pytest.raises(ValueError, match=f"from 1 to size = 100, got {batch_size}"):
+        training.batches(jax.random.key(0), 100, batch_size)
+
+
+def counted(model, optimizer):
+    traces = []
+
+    def counting(logits, labels):
+        traces.append(1)
+        return loss(logits, labels)
+
+    return training.make_step(model, counting), traces
+
+
+@pytest.mark.parametrize(
+    "optimizer", [optim.SGD(0.1, momentum=0.9), optax.adam(1e-2)], ids=["ours", "Optax, a drop-in"]
+)
+def test_training_learns_in_one_trace(optimizer):
+    step, traces = counted(MODEL, optimizer)
+    losses = []
+    trainables, rest, _ = training.fit(
+        jax.random.key(2), step, optimizer, begin(optimizer), X, LABELS, epochs=20, batch_size=20, draws=True,
+        each_epoch=lambda epoch, trainables, non_trainables, value: losses.append((epoch, value)),
+    )  # fmt: skip
+    assert len(traces) == 1
+    assert [epoch for epoch, _ in losses] == list(range(20)) and losses[-1][1] < 0.5 * losses[0][1]
+    evaluate = training.make_evaluation(MODEL, training.is_right, batch_size=30)
+    assert evaluate(trainables, rest, X, LABELS) > 0.9
+
+
+def test_a_schedule_does_not_trace_again():
+    step, traces = counted(MODEL, None)
+    rates = []
+
+    def schedule(epoch):
+        rates.append(epoch)
+        return optim.SGD(0.1 / (epoch + 1), momentum=0.9)
+
+    training.fit(
+        jax.random.key(2), step, schedule, begin(optim.SGD(0.1, momentum=0.9)), X, LABELS, epochs=3, batch_size=25,
+        draws=True,
+    )  # fmt: skip
+    assert len(traces) == 1 and rates == [0, 1, 2]
+
+
+def test_training_is_deterministic():
+    results = []
+    for _ in range(2):
+        optimizer = optim.SGD(0.1)
+        step = training.make_step(MODEL, loss)
+        results.append(
+            training.fit(
+                jax.random.key(2),
+                step,
+                optimizer,
+                begin(optimizer),
+                X,
+                LABELS,
+                epochs=2,
+                batch_size=10,
+                draws=True,
+            )[0]
+        )
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *results))
+
+
+def test_the_old_variables_are_donated():
+    optimizer = optim.SGD(0.1, momentum=0.9)
+    trainables, rest, state = begin(optimizer, MODEL[:1])
+    step = training.make_step(MODEL[:1], lambda outputs, targets: jnp.mean(outputs))
+    step(optimizer, trainables, rest, state, None, X, LABELS)
+    assert trainables[0]["kernel"].is_deleted() and state.velocity[0]["kernel"].is_deleted()
+    assert not X.is_deleted() and not optimizer.learning_rate.is_deleted()
+
+
+def test_evaluation_is_exact_for_any_batch_size():
+    trainables, rest, _ = begin(optim.SGD(0.1))
+    logits, _ = MODEL.fwd(X, trainables, rest, inference_mode=True)
+    wanted = float(jnp.mean(jnp.argmax(logits, axis=-1) == LABELS))
+    for batch_size in (1, 7, 100, 1000):
+        evaluate = training.make_evaluation(MODEL, training.is_right, batch_size)
+        np.testing.assert_allclose(evaluate(trainables, rest, X, LABELS), wanted, rtol=1e-6)
+
+
+def test_data_and_targets_must_match():
+    with pytest.raises(ValueError, match="x has 100 examples, but targets has 99"):
+        training.fit(jax.random.key(0), None, optim.SGD(0.1), (), X, LABELS[:-1], epochs=1, batch_size=10)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_the_bar_redraws_in_a_terminal_and_leaves_no_trace():
+    file = Terminal()
+    with training.Progress(200, file) as progress:
+        for _ in range(200):
+            progress.advance()
+    drawings = file.getvalue().split("\r")
+    assert drawings[-2].strip() == "" and drawings[-1] == "" and drawings[-3].endswith(" 200/200")
+    assert len(drawings) < 40 and "\n" not in file.getvalue()
+    assert len(drawings[-2]) >= max(map(len, drawings[:-2]))
+
+
+def test_the_bar_is_silent_elsewhere(capsys):
+    with training.Progress(3) as progress:
+        progress.advance()
+    assert capsys.readouterr() == ("", "")
+    with training.Progress(0) as progress:
+        pass
