@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tools.notebooks import pages
+from tools.notebooks import pages, record
 from tools.notebooks.places import Problem
 
 from .conftest import edit_record
@@ -50,6 +50,16 @@ def test_a_row_of_the_status_page(book):
         "a third is no decimal",
         "[1. A small chapter](sample.ipynb)",
     ]
+
+
+def test_chapters_stand_in_the_order_of_the_contents(book):
+    for name, number in (("welcome", None), ("second", 2), ("aside", None)):
+        book.source(name).write_text(f"# {name}\n")
+        record.store(book, name, record.load(book)["sample"] | {"title": name, "number": number})
+    (book.root / "_toc.yml").write_text(
+        "root: book/welcome\nchapters:\n- file: book/second\n- file: book/sample\n"
+    )
+    assert [name for name, _ in pages.chapters(book)] == ["welcome", "second", "sample", "aside"]
 
 
 def test_a_page_outside_the_contents_links_to_colab(built):

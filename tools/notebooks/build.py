@@ -59,16 +59,12 @@ def reason_to_build(book: Book, source: Source, entry: dict | None) -> str | Non
 
 def explain(source: Source, error: kernel.CellError) -> str:
     """An error in a cell, with the place in the source where it must be mended."""
-    cell = source.cells[error.index]
-    text = canonical.ANSI.sub("", str(error)).strip()
+    text = str(error)
     if source.lines[error.index] and (match := re.search(r"Cell In\[\d+\], line (\d+)", text)):
         line = source.lines[error.index] + int(match[1]) - 1
         text = f"{source.path}, line {line}:\n{text}"
-    code = textwrap.indent("\n".join(cell.source.splitlines()[:12]), "    | ")
     message = textwrap.indent(text, "    ")
-    return (
-        f"{source.place(error.index)} failed:\n{code}\n{message}\nThe notebook of before is left as it was."
-    )
+    return f"{source.place(error.index)} failed:\n{message}\nThe notebook of before is left as it was."
 
 
 def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import time
@@ -48,6 +49,14 @@ def environment(book: Book, scratch: pathlib.Path, *, clean: bool) -> dict[str, 
     return variables
 
 
+def _told(cell, error) -> str:
+    """What the kernel said of an error, without colours: the frames, the last ones if there are many."""
+    entries = [entry for output in cell.outputs for entry in output.get("traceback", [])]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(entries) or str(error)).splitlines()
+    lines = [line for line in lines if set(line) != {"-"}]
+    return "\n".join(lines if len(lines) <= 40 else [*lines[:10], "...", *lines[-30:]])
+
+
 class Kernel:
     """A started kernel: `run` executes a cell of `cells` and leaves its outputs in it."""
 
@@ -64,7 +73,7 @@ class Kernel:
         except nbclient.exceptions.CellTimeoutError as error:
             raise CellError(index, f"took longer than {timeout:g} s and was stopped") from error
         except nbclient.exceptions.CellExecutionError as error:
-            raise CellError(index, f"{error.traceback}") from error
+            raise CellError(index, _told(cell, error)) from error
         except nbclient.exceptions.DeadKernelError as error:
             raise CellError(index, "the kernel died (out of memory, or a crash in compiled code)") from error
         return time.perf_counter() - start

@@ -37,11 +37,13 @@ breaks it on purpose. These are the claims that the chapters above show.
 
 
 def chapters(book: Book) -> list[tuple[str, dict]]:
-    """The recorded chapters in the order in which they are read."""
+    """The recorded chapters in the order of the table of contents, and then what is outside of it."""
+    contents = _contents(book)
 
     def order(item):
-        number = item[1]["number"]
-        return (number is None, number if number is not None else 0, item[0])
+        name, entry = item
+        place = contents.index(name) if name in contents else len(contents)
+        return (place, entry["number"] or 0, name)
 
     return sorted(record.load(book).items(), key=order)
 
@@ -72,16 +74,16 @@ def devices(book: Book) -> list[dict]:
     return sorted(runs, key=lambda run: (run["date"], run["chapter"], run["device"]))
 
 
-def _in_contents(book: Book, name: str) -> bool:
-    contents = book.root / "_toc.yml"
-    return contents.exists() and bool(
-        re.search(rf"\bbook/{name}\s*$", contents.read_text(encoding="utf-8"), re.M)
-    )
+def _contents(book: Book) -> list[str]:
+    """The pages of the table of contents, in its order."""
+    path = book.root / "_toc.yml"
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return re.findall(r"\bbook/(\w+)\s*$", text, re.MULTILINE)
 
 
 def _link(book: Book, name: str, entry: dict) -> str:
     target = (
-        f"{name}.ipynb" if _in_contents(book, name) else project.colab_url(f"book/{name}.ipynb", book.root)
+        f"{name}.ipynb" if name in _contents(book) else project.colab_url(f"book/{name}.ipynb", book.root)
     )
     return f"[{_heading(entry)}]({target})"
 

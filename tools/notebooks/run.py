@@ -14,18 +14,16 @@ import time
 
 import nbformat
 
-from tools.notebooks import canonical, kernel, passed, sources
+from tools.notebooks import kernel, passed, sources
 from tools.notebooks.places import Book, Problem
 
 DEVICE = "import jax as _jax; print(_jax.devices()[0].device_kind, _jax.__version__, sep='|')"
 
 
 def explain(path: str, notebook, pass_number: int, error: kernel.CellError) -> str:
-    cell = notebook.cells[error.index]
     number = sum(cell.cell_type == "code" for cell in notebook.cells[: error.index])
-    code = textwrap.indent("\n".join(cell.source.splitlines()[:12]), "    | ")
-    message = textwrap.indent(canonical.ANSI.sub("", str(error)).strip(), "    ")
-    return f"{path}: code cell {number} failed in pass {pass_number}:\n{code}\n{message}"
+    message = textwrap.indent(str(error), "    ")
+    return f"{path}: code cell {number} failed in pass {pass_number}:\n{message}"
 
 
 def run_one(book: Book, name: str, *, times: int, patience: float, cached: bool) -> tuple[str, dict, bool]:
