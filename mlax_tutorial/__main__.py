@@ -76,6 +76,7 @@ _MARKS = {"passed": "[x]", "failed": "[-]", "": "[ ]"}
 
 def _next(options):
     from mlax_tutorial.checking import catalog, progress
+    from mlax_tutorial.checking.show import printable
 
     noted, remark = progress.read()
     if remark:
@@ -84,10 +85,9 @@ def _next(options):
     if exercise is None:
         print("All exercises are done.")
         return 0
+    place = f"in the chapter {catalog.title(exercise.chapter)} (book/{exercise.chapter}.ipynb)"
     print(f"{exercise.chapter}.{exercise.name}: {exercise.title}")
-    print(
-        f"{_facts(exercise)}, in the chapter {catalog.title(exercise.chapter)} (book/{exercise.chapter}.ipynb)"
-    )
+    print(printable(f"{_facts(exercise)}, {place}"))
     return 0
 
 

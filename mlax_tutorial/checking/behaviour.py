@@ -81,15 +81,17 @@ def _alike(one, two):
 def pure(function, *arguments):
     """The same answer twice, and nothing changed: neither the inputs (NumPy arrays too) nor a global."""
     shown = {"input": named(function, arguments)}
+    arguments = [
+        jnp.array(x) if isinstance(x, jax.Array) and not is_key(x) else x for x in arguments
+    ]  # may be donated
     if stored := _stored_globals(underlying(original(function))):
         raise Failed(
             f"Your function assigns the global `{stored[0]}`. Under `jax.jit` that would happen only while it is "
             "traced: return the new value instead."
         )
     surroundings = _surroundings(underlying(original(function)))
-    before = copy.deepcopy({name: value for name, value in surroundings.items()})
+    before = copy.deepcopy(surroundings)
     first = _untouched(function, arguments, shown)
-    second = function(*arguments)
     for name, value in _surroundings(underlying(original(function))).items():
         if name in before and not _equal(before[name], value):
             raise Failed(
@@ -97,6 +99,7 @@ def pure(function, *arguments):
                 "while it is traced: take it as an argument and return what is new.",
                 shown=[("before", describe(before[name])), ("after", describe(value))],
             )
+    second = function(*arguments)
     if not _alike(second, first):
         raise Failed(
             "Your function gives another result when it is called again with the same inputs: it depends on "

@@ -90,6 +90,9 @@ def gradients(function, reference=None, *arguments, argnums=0, finite_difference
     they are taken in float32, so they tell a wrong gradient from a right one, not a good one from a better.
     """
     shown = {"input": named(reference or function, arguments)}
+    for leaf in jax.tree.leaves(result := function(*arguments)):
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            raise Failed("The result is not floating, so it has no gradient.", got=result, **shown)
     with under("`jax.grad`"):
         got = jax.grad(_weighted_sum(fresh(function)), argnums)(*arguments)
     if reference is not None:
@@ -181,9 +184,8 @@ def traces(function, *calls, exactly=None, at_most=None, static_argnums=()):
     A function that is not jitted yet is jitted here. What is counted is the body itself, wherever it is wrapped.
     """
     jitted = original(function)
-    if hasattr(jitted, "clear_cache"):
-        jitted.clear_cache()
-    else:
+    _forget(jitted)
+    if not hasattr(jitted, "lower"):
         jitted = jax.jit(fresh(function), static_argnums=static_argnums)
     runs = []
     with _counted(function) as count:
@@ -205,6 +207,14 @@ def traces(function, *calls, exactly=None, at_most=None, static_argnums=()):
         f"Your function was traced {_times(total)} over {len(calls)} calls; it should be {bound}{_times(wanted)}.",
         shown=[("calls", "\n".join(log))],
     )
+
+
+def _forget(function):
+    """Clears the caches of a jitted function, and of jitted functions that it wraps."""
+    while function is not None:
+        if hasattr(function, "clear_cache"):
+            function.clear_cache()
+        function = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
 
 
 def _call(function, jitted, arguments):

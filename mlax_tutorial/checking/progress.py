@@ -41,36 +41,44 @@ def record(chapter, name, status):
     """
     if status == NOT_ATTEMPTED:
         return ""
-    exercises, remark = read()
+    exercises, remark, readable = _load()
+    if not readable:
+        return remark
     key = f"{chapter}.{name}"
     old = exercises.get(key, {}).get("status")
     if old == PASSED or old == status:
         return remark
     exercises[key] = {"status": status, "on": datetime.date.today().isoformat()}
-    return remark or write(exercises)
+    return "\n".join(filter(None, (remark, write(exercises))))
 
 
 def read():
     """``(exercises, remark)``: what is noted, from ``chapter.name`` to its entry."""
+    return _load()[:2]
+
+
+def _load():
+    """What is noted, a remark, and whether the file may be written: what cannot be read is not overwritten."""
     file = path()
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}, ""
+        return {}, "", True
     except UnicodeDecodeError:
-        return {}, _set_aside(file)
+        return _set_aside(file)
     except OSError as error:
-        return {}, _once(
+        remark = (
             f"Your progress file {file} cannot be read ({error.strerror}). The exercises work without it."
         )
+        return {}, _once(remark), False
     try:
         content = json.loads(text)
         exercises = content["exercises"]
         if content["version"] != 1 or not all(entry["status"] for entry in exercises.values()):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return {}, _set_aside(file)
-    return dict(exercises), ""
+        return _set_aside(file)
+    return dict(exercises), "", True
 
 
 def write(exercises):
@@ -122,8 +130,12 @@ def _set_aside(file):
     try:
         os.replace(file, bad)
     except OSError as error:
-        return _once(f"Your progress file {file} is damaged and cannot be moved ({error.strerror}).")
-    return f"Your progress file was damaged. It is kept as {bad}, and a new one is begun."
+        return (
+            {},
+            _once(f"Your progress file {file} is damaged and cannot be moved ({error.strerror})."),
+            False,
+        )
+    return {}, f"Your progress file was damaged. It is kept as {bad}, and a new one is begun.", True
 
 
 def _free(file):

@@ -1,0 +1,154 @@
+"""``python -m mlax_tutorial exercises``, as a reader types it."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mlax_tutorial import __main__
+from mlax_tutorial.checking import catalog, progress
+
+
+def command(*arguments, answer="", **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "mlax_tutorial", *arguments],
+        input=answer,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8", "JAX_PLATFORMS": "cpu", **environment},
+        timeout=120,
+    )
+
+
+def run(capsys, *arguments):
+    status = __main__.main(list(arguments))
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def pass_exercise(chapter, name):
+    progress.record(chapter, name, "passed")
+
+
+def test_list_in_a_process_of_its_own(progress_file):
+    pass_exercise("welcome", "double")
+    done = command("exercises")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Welcome" and lines[1].split() == [
+        "[x]",
+        "double",
+        "★☆☆",
+        "2",
+        "min",
+        *"Double every element".split(),
+    ]
+    total = sum(len(catalog.of(chapter)) for chapter in catalog.chapters())
+    assert f"1 of {total} done." in done.stdout
+
+
+def test_list_on_an_old_terminal(monkeypatch):
+    class Old(io.StringIO):
+        encoding = "ascii"
+
+    monkeypatch.setattr(sys, "stdout", old := Old())
+    assert __main__.main(["exercises"]) == __main__.main(["exercises", "next"]) == 0
+    assert "double" in old.getvalue() and "*.." in old.getvalue() and old.getvalue().isascii()
+
+
+def test_next(capsys, progress_file):
+    status, out, _ = run(capsys, "exercises", "next")
+    assert (
+        status == 0
+        and out.startswith("welcome.double: Double every element\n")
+        and "book/welcome.ipynb" in out
+    )
+    for chapter in catalog.chapters():
+        for exercise in catalog.of(chapter):
+            pass_exercise(chapter, exercise.name)
+    assert run(capsys, "exercises", "next")[1] == "All exercises are done.\n"
+    out = run(capsys, "exercises", "list")[1]
+    assert "Next:" not in out and "minutes are left" not in out and "[ ]" not in out
+
+
+def test_failed_ones_are_marked(capsys, progress_file):
+    progress.record("welcome", "double", "failed")
+    out = run(capsys, "exercises")[1]
+    assert "[-] double" in out and "Next: welcome.double" in out
+
+
+def test_reset_asks(progress_file):
+    pass_exercise("welcome", "double")
+    done = command("exercises", "reset", answer="n\n")
+    assert done.returncode == 1 and "Nothing was changed." in done.stdout
+    assert "welcome.double" in progress_file.read_text()
+    done = command("exercises", "reset", answer="y\n")
+    assert done.returncode == 0 and "Forgot 1 exercise." in done.stdout
+    assert json.loads(progress_file.read_text())["exercises"] == {}
+    assert "welcome.double" in progress_file.with_name("progress.json.old").read_text()
+
+
+@pytest.mark.parametrize("answer", ["", "\n", "nonsense\n", "no\n"])
+def test_reset_does_nothing_unless_it_is_wanted(capsys, monkeypatch, progress_file, answer):
+    pass_exercise("welcome", "double")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    status, out, _ = run(capsys, "exercises", "reset")
+    assert status == 1 and "Nothing was changed." in out and "welcome.double" in progress_file.read_text()
+
+
+def test_reset_of_one(capsys, progress_file):
+    pass_exercise("welcome", "double")
+    pass_exercise("other", "thing")
+    assert run(capsys, "exercises", "reset", "welcome.double", "--yes")[0] == 0
+    assert list(json.loads(progress_file.read_text())["exercises"]) == ["other.thing"]
+    status, out, _ = run(capsys, "exercises", "reset", "welcome", "--yes")
+    assert status == 0 and "nothing to forget" in out
+
+
+@pytest.mark.parametrize(
+    "what, says", [("nowhere", "no chapter 'nowhere'"), ("welcome.nothing", "no exercise 'nothing'")]
+)
+def test_reset_of_what_is_not_there(capsys, what, says):
+    status, out, err = run(capsys, "exercises", "reset", what, "--yes")
+    assert status == 2 and says in err and "welcome" in err and out == ""
+
+
+def test_a_damaged_file_is_told(capsys, progress_file):
+    progress_file.parent.mkdir()
+    progress_file.write_text("{")
+    status, out, _ = run(capsys, "exercises")
+    assert status == 0 and "was damaged" in out and "0 of" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--help"], ["exercises", "--help"], ["exercises", "reset", "--help"]]
+)
+def test_help(capsys, arguments):
+    try:
+        assert __main__.main(arguments) == 0
+    except SystemExit as stop:
+        assert stop.code == 0
+    assert "usage: mlax-tutorial" in capsys.readouterr().out
+
+
+def test_what_is_not_a_command(capsys):
+    with pytest.raises(SystemExit) as stop:
+        __main__.main(["exercise"])
+    assert stop.value.code == 2 and "exercises" in capsys.readouterr().err
+
+
+def test_nothing_heavy_is_imported_early():
+    code = (
+        "import sys, mlax_tutorial\n"
+        "assert not [m for m in sys.modules if m.startswith(('mlax_tutorial.checking', 'mlax_tutorial.exercises'))]\n"
+        "from mlax_tutorial import checking, __main__\n"
+        "assert __main__.main(['exercises']) == 0\n"
+        "loaded = {'hypothesis', 'IPython', 'matplotlib', 'pytest'} & set(sys.modules)\n"
+        "assert not loaded, loaded\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
