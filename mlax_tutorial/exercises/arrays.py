@@ -1,0 +1,917 @@
+"""The exercises of the chapter Arrays."""
+
+import functools
+import statistics
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import jaxprs
+from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs, reader
+
+# dtypes
+
+_dtypes = {
+    "a": "float32",
+    "b": "bfloat16",
+    "c": "float32",
+    "d": "float16",
+    "e": "float32",
+    "f": "int16",
+    "g": "float32",
+    "h": "float32",
+}
+
+
+def _check_dtypes(given):
+    half, brain = jnp.ones(3, jnp.float16), jnp.ones(3, jnp.bfloat16)
+    asked = {
+        "a": jnp.arange(3) * 2.5,
+        "b": brain * 2.5,
+        "c": brain * np.float32(2.5),
+        "d": jnp.arange(3) + half,
+        "e": jnp.asarray(np.array([1.0, 2.0])),
+        "f": jnp.ones(3, jnp.uint8) + jnp.ones(3, jnp.int8),
+        "g": jnp.arange(3) / 1,
+        "h": half + brain,
+    }
+    numpy_says = "That is NumPy's answer. In JAX"
+    why = {
+        "a": {
+            "int32": "An integer array times 2.5 is not whole: the kind changes from integer to floating.",
+            "float64": f"{numpy_says} the default float has 32 bits.",
+        },
+        "b": {
+            "float32": "2.5 is a Python number, so it is weak: it takes the dtype of the array that it meets.",
+            "float64": "2.5 is a Python number, so it is weak: it takes the dtype of the array that it meets.",
+        },
+        "c": {
+            "bfloat16": "A NumPy scalar has a dtype of its own and is as strong as an array: only Python's numbers "
+            "are weak."
+        },
+        "d": {
+            "float64": f"{numpy_says} an integer array, however wide, never widens a floating one.",
+            "float32": "An integer array, however wide, never widens a floating one.",
+            "int32": "Integer and floating give floating.",
+        },
+        "e": {"float64": f"{numpy_says} 64-bit arrays become 32-bit ones on the way in."},
+        "f": {
+            "uint8": "uint8 has no negative numbers: what would -1 become?",
+            "int8": "int8 ends at 127, and uint8 goes on to 255.",
+            "int32": "A narrower dtype holds both ranges.",
+        },
+        "g": {
+            "int32": "`/` is true division: it gives floating numbers even where the result is whole.",
+            "float64": f"{numpy_says} the default float has 32 bits.",
+        },
+        "h": {
+            "float16": "float16 cannot hold bfloat16's large numbers: neither of the two holds the other.",
+            "bfloat16": "bfloat16 cannot hold float16's digits: neither of the two holds the other.",
+        },
+    }
+    checks.answers(given, {name: str(value.dtype) for name, value in asked.items()}, why)
+
+
+dtypes = Exercise(
+    title="Predict eight dtypes",
+    stars=1,
+    minutes=5,
+    why="You can say what dtype comes out before you run a line, so no half-precision network turns float32 behind "
+    "your back.",
+    hints=(
+        "Follow the arrows of the figure: the answer is the first box that can be reached from both.",
+        "Python's numbers start at the boxes with a star; a NumPy scalar is as strong as an array.",
+        "In (d) NumPy would say float64. In the figure, the way from int32 to float16 passes through the weak float.",
+    ),
+    solution=_dtypes,
+    check=_check_dtypes,
+    mistakes=(
+        Mistake(_dtypes | {"b": "float32"}, says="takes the dtype of the array that it meets"),
+        Mistake(_dtypes | {"c": jnp.bfloat16}, says="only Python's numbers are weak"),
+        Mistake(_dtypes | {"d": "float64"}, says="an integer array, however wide"),
+        Mistake(_dtypes | {"h": "bfloat16"}, says="neither of the two holds the other"),
+        Mistake(_dtypes | {"e": np.dtype("float64"), "g": "int32"}, says="2 of 8 answers"),
+    ),
+)
+
+
+# squared_error
+
+
+def _squared_error(predictions, targets):
+    if predictions.shape != targets.shape:
+        raise ValueError(f"predictions have shape {predictions.shape}, targets {targets.shape}")
+    return jnp.mean((predictions - targets) ** 2)
+
+
+def _check_squared_error(squared_error):
+    def pair(*shape):
+        def draw_both(draw):
+            predictions = draw(inputs.arrays(*shape, sizes=(1, 2, 3, 5)))
+            return predictions, draw(inputs.arrays(*predictions.shape))
+
+        return inputs.together(draw_both)
+
+    recognise = [
+        (lambda p, t: jnp.sum((p - t) ** 2), "This is the sum of the squares, not their mean."),
+        (lambda p, t: jnp.mean(p - t) ** 2, "You average first and square after: opposite errors cancel."),
+        (
+            lambda p, t: jnp.sqrt(jnp.mean((p - t) ** 2)),
+            "This is the root of the mean square: one root too many.",
+        ),
+    ]
+    telling = (jnp.array([3.0, -1.0, 2.0]), jnp.zeros(3))
+    checks.values(squared_error, _squared_error, pair("n"), examples=[telling], recognise=recognise)
+    checks.values(squared_error, _squared_error, pair("n", 2))
+    for one, other in (((3, 1), (3,)), ((3,), (1,)), ((2, 3), (3, 2)), ((), (3,))):
+        checks.refuses(squared_error, jnp.ones(one), jnp.ones(other))
+    checks.works_under_jit(squared_error, *telling)
+
+
+def _squared_error_trusts(predictions, targets):
+    return jnp.mean((predictions - targets) ** 2)
+
+
+def _squared_error_asserts(predictions, targets):
+    assert predictions.shape == targets.shape
+    return jnp.mean((predictions - targets) ** 2)
+
+
+def _squared_error_flattens(predictions, targets):
+    return jnp.mean((predictions.ravel() - targets.ravel()) ** 2)
+
+
+def _squared_error_sum(predictions, targets):
+    if predictions.shape != targets.shape:
+        raise ValueError
+    return ((predictions - targets) ** 2).sum()
+
+
+def _squared_error_numpy(predictions, targets):
+    if predictions.shape != targets.shape:
+        raise ValueError(f"{predictions.shape} and {targets.shape}")
+    return np.mean((np.asarray(predictions) - np.asarray(targets)) ** 2)
+
+
+squared_error = Exercise(
+    title="A loss that does not broadcast",
+    stars=1,
+    minutes=5,
+    why="A (n, 1) that meets a (n,) is the most common silent mistake with arrays, and this loss refuses it.",
+    hints=(
+        "Shapes are known before any number is: `predictions.shape` is a tuple, and an `if` may ask for it.",
+        "`raise ValueError(...)` where the two shapes differ; then the mean of the squared differences.",
+    ),
+    solution=_squared_error,
+    check=_check_squared_error,
+    mistakes=(
+        Mistake(_squared_error_trusts, says="but it returned a result"),
+        Mistake(_squared_error_asserts, says="AssertionError"),
+        Mistake(_squared_error_flattens, says="but it returned a result"),
+        Mistake(_squared_error_sum, says="the sum of the squares"),
+        Mistake(_squared_error_numpy, says="NumPy's functions compute on the host"),
+    ),
+)
+
+
+# heat_step
+
+
+def _heat_step(u, source):
+    u = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    u = u.at[source].add(1.0)
+    return u.at[jnp.array([0, -1])].set(0.0)
+
+
+def _check_heat_step(heat_step):
+    u = jnp.array([1.0, 4.0, 8.0, 2.0, 6.0, 3.0])
+    telling = [(u, jnp.int32(2)), (u, jnp.int32(0)), (u, jnp.int32(5))]
+    recognise = [
+        (
+            lambda u, source: u,
+            "The rod comes back as it was. `.at[…].add(…)` returns a new array and leaves the old one alone: give "
+            "the new one a name (`u = u.at[…]…`).",
+        ),
+        (_heat_step_one_by_one, "A point is computed from a neighbour that has already been changed."),
+        (_heat_step_set, "The source sets the temperature to 1; it must add 1 to what is there."),
+        (_heat_step_ends_first, "The ends are set to 0 before the source is added: the order matters."),
+        (_heat_step_no_ends, "The two ends are not 0."),
+        (
+            lambda u, source: _heat_step(u.at[source].add(1.0), 0),
+            "The source is added before the heat spreads.",
+        ),
+    ]
+    both = inputs.together(
+        lambda draw: (draw(inputs.arrays("n", sizes=(3, 5, 8))), jnp.int32(draw(inputs.integers(0, 2))))
+    )
+    checks.values(heat_step, _heat_step, both, examples=telling, recognise=recognise)
+    checks.works_under_jit(heat_step, *telling[0])
+
+
+def _heat_step_in_place(u, source):
+    u[1:-1] += 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
+    u[source] += 1.0
+    u[0] = 0.0
+    u[-1] = 0.0
+    return u
+
+
+def _heat_step_dropped(u, source):
+    u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    u.at[source].add(1.0)
+    u.at[0].set(0.0)
+    u.at[-1].set(0.0)
+    return u
+
+
+def _heat_step_one_by_one(u, source):
+    for i in range(1, len(u) - 1):
+        u = u.at[i].add(0.25 * (u[i - 1] - 2 * u[i] + u[i + 1]))
+    return u.at[source].add(1.0).at[0].set(0.0).at[-1].set(0.0)
+
+
+def _heat_step_set(u, source):
+    u = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    return u.at[source].set(1.0).at[0].set(0.0).at[-1].set(0.0)
+
+
+def _heat_step_ends_first(u, source):
+    u = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    return u.at[0].set(0.0).at[-1].set(0.0).at[source].add(1.0)
+
+
+def _heat_step_no_ends(u, source):
+    u = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    return u.at[source].add(1.0)
+
+
+def _heat_step_copy(u, source):
+    return jnp.asarray(_heat_step_in_place(np.array(u), source))
+
+
+heat_step = Exercise(
+    title="From in place to functional",
+    stars=2,
+    minutes=10,
+    why="Every line that wrote into an array became a line that returns one, so the function can be jitted, "
+    "differentiated and batched.",
+    hints=(
+        "One line of NumPy becomes one line with `.at`: `u[i] += a` becomes `u = u.at[i].add(a)`.",
+        "`.at` takes slices and traced indices, too: `u.at[1:-1].add(…)`, `u.at[source].add(1.0)`.",
+        "Keep NumPy's order, and keep a name for each new array: a result that has no name is lost.",
+    ),
+    solution=_heat_step,
+    check=_check_heat_step,
+    mistakes=(
+        Mistake(_heat_step_in_place, says="immutable"),
+        Mistake(_heat_step_dropped, says="comes back as it was"),
+        Mistake(_heat_step_one_by_one, says="has already been changed"),
+        Mistake(_heat_step_set, says="it must add 1"),
+        Mistake(_heat_step_ends_first, says="the order matters"),
+        Mistake(_heat_step_no_ends, says="two ends are not 0"),
+        Mistake(_heat_step_copy, says="`jax.jit`"),
+    ),
+)
+
+
+# lookup
+
+
+def _lookup(table, ids):
+    known = (ids >= 0) & (ids < len(table))
+    return jnp.where(known[:, None], table[ids], 0)
+
+
+def _check_lookup(lookup):
+    table = jnp.arange(1.0, 7.0).reshape(3, 2)
+    recognise = [
+        (
+            lambda table, ids: table[ids],
+            "Ids out of bounds get the rows of others: too large an id is clamped to the last row, and a negative "
+            "one counts from the end.",
+        ),
+        (
+            lambda table, ids: table.at[ids].get(mode="fill", fill_value=0),
+            "Negative ids still get a row: an index from -len to -1 is not out of bounds, it counts from the end, "
+            "and `mode` never sees it.",
+        ),
+        (
+            _lookup_take,
+            'Ids that are too large give NaN, which is how `jnp.take` and `mode="fill"` mark them.',
+        ),
+        (
+            _lookup_upper,
+            "Negative ids still get a row: they are smaller than `len(table)`, and count from the end.",
+        ),
+        (_lookup_lower, "Ids that are too large still get a row: they are clamped to the last one."),
+        (_lookup_off_by_one, "The id `len(table)` is out of bounds, as the last row is `len(table) - 1`."),
+        (_lookup_no_zero, "The id 0 is a row like any other: the first."),
+    ]
+    everything = jnp.arange(-5, 6)
+    drawn = inputs.together(
+        lambda draw: (
+            draw(inputs.arrays("n", 2, sizes=(1, 3))),
+            draw(inputs.arrays("m", dtype="int32", low=-5, high=5, sizes=(1, 4))),
+        )
+    )
+    checks.values(lookup, _lookup, drawn, examples=[(table, everything)], recognise=recognise)
+    endless = table.at[-1].set(jnp.inf)
+    got, expected = lookup(endless, everything), _lookup(endless, everything)
+    if got.shape == expected.shape and bool(jnp.isnan(got).any()):
+        raise Failed(
+            "You multiply the rows by 0 or 1. Where the table holds an infinite number, 0 times it is NaN: choose "
+            "between two values instead.",
+            input={"table": endless, "ids": everything},
+            expected=expected,
+            got=got,
+        )
+    checks.same(got, expected, input={"table": endless, "ids": everything})
+    checks.works_under_jit(lookup, table, everything)
+
+
+def _lookup_trusts(table, ids):
+    return table[ids]
+
+
+def _lookup_fill(table, ids):
+    return table.at[ids].get(mode="fill", fill_value=0)
+
+
+def _lookup_take(table, ids):
+    return jnp.take(table, ids, axis=0)
+
+
+def _lookup_upper(table, ids):
+    return jnp.where((ids < len(table))[:, None], table[ids], 0)
+
+
+def _lookup_lower(table, ids):
+    return jnp.where((ids >= 0)[:, None], table[ids], 0)
+
+
+def _lookup_off_by_one(table, ids):
+    known = (ids >= 0) & (ids <= len(table))
+    return jnp.where(known[:, None], table[ids], 0)
+
+
+def _lookup_no_zero(table, ids):
+    known = (ids > 0) & (ids < len(table))
+    return jnp.where(known[:, None], table[ids], 0)
+
+
+def _lookup_multiplies(table, ids):
+    known = (ids >= 0) & (ids < len(table))
+    return known[:, None] * table[ids]
+
+
+def _lookup_mask(table, ids):
+    rows = jnp.zeros((len(ids), table.shape[1]))
+    known = (ids >= 0) & (ids < len(table))
+    return rows.at[known].set(table[ids[known]])
+
+
+lookup = Exercise(
+    title="Find the out-of-bounds bug",
+    stars=2,
+    minutes=10,
+    why="JAX cannot raise an IndexError from inside a compiled program, so what an index out of bounds does is for "
+    "you to say.",
+    hints=(
+        "Print `lookup(table, jnp.arange(-5, 6))` for a table of three rows, and see which ids get a row.",
+        "Two things go wrong: large ids are clamped, and negative ones count from the end. A `mode` mends only one.",
+        "Work out which ids are known, `(ids >= 0) & (ids < len(table))`, and let `jnp.where` choose. Mind the shape "
+        "of the mask: it needs an axis more to meet the rows.",
+    ),
+    solution=_lookup,
+    check=_check_lookup,
+    mistakes=(
+        Mistake(_lookup_trusts, says="get the rows of others"),
+        Mistake(_lookup_fill, says="never sees it"),
+        Mistake(_lookup_take, says="give NaN"),
+        Mistake(_lookup_upper, says="they are smaller than `len(table)`"),
+        Mistake(_lookup_lower, says="Ids that are too large still get a row"),
+        Mistake(_lookup_off_by_one, says="the last row is `len(table) - 1`"),
+        Mistake(_lookup_no_zero, says="a row like any other"),
+        Mistake(_lookup_multiplies, says="You multiply the rows"),
+        Mistake(_lookup_mask, says="`jax.jit`"),
+    ),
+)
+
+
+# benchmark
+
+
+def _benchmark(function, x, clock):
+    jax.block_until_ready(function(x))
+    times = []
+    for _ in range(5):
+        start = clock()
+        jax.block_until_ready(function(x))
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+class _Laboratory:
+    """A device whose every time is known: a queue that works while Python goes on."""
+
+    dispatch, compile, copy = 0.001, 2.0, 0.05
+    work = (0.4, 0.12, 5.0, 0.10, 0.14, 0.13, 0.16, 0.17, 0.18)
+
+    def __init__(self, wrap=lambda result: result):
+        self.now = self.free = 0.0
+        self.calls = self.readings = 0
+        self.wrap = wrap
+
+    def clock(self):
+        self.readings += 1
+        return self.now
+
+    def function(self, x):
+        self.now += self.dispatch + (self.compile if self.calls == 0 else 0)
+        self.free = max(self.free, self.now) + self.work[min(self.calls, len(self.work) - 1)]
+        self.calls += 1
+        return self.wrap(_Result(self, self.free))
+
+
+class _Result:
+    """Stands for an array that is still being computed."""
+
+    def __init__(self, laboratory, ready):
+        self._laboratory, self._ready = laboratory, ready
+
+    def block_until_ready(self):
+        self._laboratory.now = max(self._laboratory.now, self._ready)
+        return self
+
+    def is_ready(self):
+        return self._laboratory.now >= self._ready
+
+    def __array__(self, dtype=None, copy=None):
+        self.block_until_ready()
+        self._laboratory.now += self._laboratory.copy
+        return np.zeros(3, dtype)
+
+    def __repr__(self):
+        return "Array([...], dtype=float32)"
+
+
+def _check_benchmark(benchmark):
+    def run(contender, wrap=lambda result: result):
+        laboratory = _Laboratory(wrap)
+        return contender(laboratory.function, jnp.ones(3), laboratory.clock), laboratory
+
+    got, laboratory = run(benchmark)
+    expected, _ = run(_benchmark)
+    asked = "a jitted function on a machine with a clock of its own"
+    if laboratory.calls == 0:
+        raise Failed("Your benchmark never calls `function(x)`.", input=asked)
+    if laboratory.readings == 0:
+        raise Failed("Your benchmark does not read the clock that it is given: call `clock()`.", input=asked)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?", input=asked)
+    if isinstance(got, (list, tuple)):
+        raise Failed("Return one number, the median, not all of them.", input=asked, got=got)
+    if not abs(float(got) - expected) < 1e-6:
+        said = "The time is wrong."
+        for wrong, diagnosis in _LIES:
+            if abs(float(got) - run(wrong)[0]) < 1e-6:
+                said = diagnosis
+                break
+        raise Failed(
+            said,
+            input=asked,
+            expected=f"{expected:.3f} s",
+            got=f"{float(got):.3f} s",
+            shown=[
+                (
+                    "the machine",
+                    "compiling 2 s, dispatch 0.001 s, then the device works 0.4, 0.12, 5, 0.10, 0.14, 0.13, … s",
+                )
+            ],
+        )
+    got, _ = run(benchmark, lambda result: {"loss": 0.5, "gradients": (result, [result])})
+    if not abs(float(got) - expected) < 1e-6:
+        raise Failed(
+            "Where the function returns a dict of arrays, the time is wrong: `jax.block_until_ready` waits for "
+            "everything in a container.",
+            expected=f"{expected:.3f} s",
+            got=f"{float(got):.3f} s",
+        )
+    if not 0 <= float(benchmark(jax.jit(jnp.sin), jnp.ones(3), time.perf_counter)) < 60:
+        raise Failed("With a real function and a real clock, the time is no time.")
+
+
+def _benchmark_notes(function, x, clock):
+    start = clock()
+    function(x)
+    return clock() - start
+
+
+def _benchmark_cold(function, x, clock):
+    start = clock()
+    jax.block_until_ready(function(x))
+    return clock() - start
+
+
+def _benchmark_once(function, x, clock):
+    jax.block_until_ready(function(x))
+    return _benchmark_cold(function, x, clock)
+
+
+def _benchmark_no_wait(function, x, clock):
+    function(x)
+    times = []
+    for _ in range(5):
+        start = clock()
+        function(x)
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+def _benchmark_no_warm_up(function, x, clock):
+    times = []
+    for _ in range(5):
+        start = clock()
+        jax.block_until_ready(function(x))
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+def _benchmark_mean(function, x, clock):
+    jax.block_until_ready(function(x))
+    start = clock()
+    for _ in range(5):
+        jax.block_until_ready(function(x))
+    return (clock() - start) / 5
+
+
+def _benchmark_minimum(function, x, clock):
+    jax.block_until_ready(function(x))
+    times = []
+    for _ in range(5):
+        start = clock()
+        jax.block_until_ready(function(x))
+        times.append(clock() - start)
+    return min(times)
+
+
+def _benchmark_waits_outside(function, x, clock):
+    jax.block_until_ready(function(x))
+    times = []
+    for _ in range(5):
+        start = clock()
+        result = function(x)
+        times.append(clock() - start)
+        jax.block_until_ready(result)
+    return statistics.median(times)
+
+
+def _benchmark_copies(function, x, clock):
+    np.asarray(function(x))
+    times = []
+    for _ in range(5):
+        start = clock()
+        np.asarray(function(x))
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+def _benchmark_one_array(function, x, clock):
+    function(x).block_until_ready()
+    times = []
+    for _ in range(5):
+        start = clock()
+        function(x).block_until_ready()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+def _benchmark_warms_up_only(function, x, clock):
+    function(x)
+    return _benchmark_no_warm_up(function, x, clock)
+
+
+_NO_WAIT = (
+    "The clock stops before the result exists: the call has returned, the device is still at work. Wait for the "
+    "result between the two readings."
+)
+_LIES = (
+    (
+        _benchmark_notes,
+        "Nothing is waited for, and the one call that is timed is the first, which also compiles.",
+    ),
+    (_benchmark_cold, "The one call that is timed is the first, which also traces and compiles."),
+    (_benchmark_once, "One call is timed; the median of five is asked for."),
+    (_benchmark_no_wait, _NO_WAIT),
+    (_benchmark_waits_outside, _NO_WAIT),
+    (
+        _benchmark_no_warm_up,
+        "The first of your five calls also traces and compiles: call once before the clock runs.",
+    ),
+    (
+        _benchmark_mean,
+        "This is the mean: one hiccup of the machine, which took 5 s, counts as much as the other four together.",
+    ),
+    (
+        _benchmark_minimum,
+        "This is the shortest of the five, which is what luck gives; the median is asked for.",
+    ),
+    (_benchmark_copies, "Your clock also counts a copy of the result to NumPy. Waiting does not need one."),
+    (
+        _benchmark_warms_up_only,
+        "The call that warms up is not waited for, so the first that is timed stands in the queue behind it.",
+    ),
+)
+
+benchmark = Exercise(
+    title="Mend a benchmark that lies",
+    stars=2,
+    minutes=10,
+    why="You measured what a call takes, not what it takes to ask for it. From here on you may believe your own numbers.",
+    hints=(
+        "Three things are wrong: what the first call does besides, when the clock stops, and that it runs once.",
+        "`jax.block_until_ready(result)` waits for everything in the result, be it an array or a dict of them.",
+        "Call once and wait. Then five times: read the clock, call and wait, read the clock. `statistics.median`.",
+    ),
+    solution=_benchmark,
+    check=_check_benchmark,
+    mistakes=(
+        Mistake(_benchmark_notes, says="Nothing is waited for"),
+        Mistake(_benchmark_cold, says="The one call that is timed is the first, which also traces"),
+        Mistake(_benchmark_once, says="One call is timed"),
+        Mistake(_benchmark_no_wait, says="stops before the result exists"),
+        Mistake(_benchmark_waits_outside, says="stops before the result exists"),
+        Mistake(_benchmark_no_warm_up, says="The first of your five calls"),
+        Mistake(_benchmark_mean, says="This is the mean"),
+        Mistake(_benchmark_minimum, says="the shortest of the five"),
+        Mistake(_benchmark_copies, says="a copy of the result"),
+        Mistake(_benchmark_one_array, says="'dict' object has no attribute"),
+    ),
+)
+
+
+# moving_average
+
+
+def _moving_average(x, width):
+    return jnp.convolve(x, jnp.full(width, 1 / width), mode="valid")
+
+
+def _check_moving_average(moving_average):
+    recognise = [
+        (
+            lambda x, width: jnp.convolve(x, jnp.ones(width), mode="valid"),
+            "This is the sum of each window; the mean is asked for.",
+        ),
+        (
+            lambda x, width: jnp.convolve(x, jnp.full(width, 1 / width), mode="same"),
+            "There is a result for every element, so some windows reach beyond the ends, where there is nothing. Only "
+            "whole windows count.",
+        ),
+        (
+            lambda x, width: jnp.convolve(x, jnp.full(width, 1 / width)),
+            "Some windows reach beyond the ends, where there is nothing. Only whole windows count.",
+        ),
+        (
+            _moving_average_clamped,
+            "The last windows would reach beyond the end, and are clamped: they are repeats.",
+        ),
+        (
+            _moving_average_no_first,
+            "The first window is missing: a running sum starts before the first element, at 0.",
+        ),
+    ]
+
+    def draw_both(draw):
+        x = draw(inputs.arrays("n", sizes=(4, 5, 8)))
+        return x, draw(inputs.integers(1, 4))
+
+    telling = (jnp.array([1.0, 3.0, 8.0, 0.0, 4.0]), 2)
+    checks.values(
+        moving_average,
+        _moving_average,
+        inputs.together(draw_both),
+        examples=[telling],
+        recognise=recognise,
+        count=10,
+    )
+    checks.works_under_jit(moving_average, *telling, static_argnums=1)
+
+    def program(size, width):
+        closed = jax.make_jaxpr(lambda x: moving_average(x, width))(
+            jax.ShapeDtypeStruct((size,), jnp.float32)
+        )
+        return len(list(jaxprs.walk(closed)))
+
+    base, longer, wider = program(64, 4), program(128, 4), program(64, 32)
+    if longer > base or wider > base:
+        what = "the array" if longer > base else "the window"
+        raise Failed(
+            f"The program grows with {what}: there is a Python loop in it, which JAX unrolls, step by step.",
+            shown=[
+                ("64 elements, window 4", f"{base} equations"),
+                ("128 elements, window 4", f"{longer} equations"),
+                ("64 elements, window 32", f"{wider} equations"),
+            ],
+        )
+    x = 1000.0 + jnp.arange(20_000.0) % 7
+    got = moving_average(x, 7)
+    if not bool(jnp.all(jnp.abs(got - 1003.0) < 0.05)):
+        worst = float(jnp.max(jnp.abs(got - 1003.0)))
+        raise Failed(
+            "On a long series the means are wrong. A running sum over 20,000 elements grows beyond 16,777,216, from "
+            "where float32 no longer holds every whole number, and the difference of two such sums has lost its digits."
+            if _is_running_sum(got, x)
+            else "On a long series the means are wrong.",
+            input="x = 1000 + (0, 1, 2, 3, 4, 5, 6, 0, 1, …), 20,000 elements, width 7",
+            expected="1003 everywhere",
+            shown=[("got", f"wrong by up to {worst:.2g}")],
+        )
+
+
+def _is_running_sum(got, x):
+    sums = jnp.concatenate([jnp.zeros(1), jnp.cumsum(x)])
+    return got.shape == (len(x) - 6,) and bool(jnp.allclose(got, (sums[7:] - sums[:-7]) / 7, atol=1e-2))
+
+
+def _moving_average_loop(x, width):
+    return jnp.stack([x[i : i + width].mean() for i in range(len(x) - width + 1)])
+
+
+def _moving_average_window_loop(x, width):
+    return sum(x[i : len(x) - width + 1 + i] for i in range(width)) / width
+
+
+def _moving_average_sum(x, width):
+    return jnp.convolve(x, jnp.ones(width), "valid")
+
+
+def _moving_average_same(x, width):
+    return jnp.convolve(x, jnp.ones(width) / width, "same")
+
+
+def _moving_average_clamped(x, width):
+    starts = jnp.arange(len(x))
+    return jax.vmap(lambda start: jax.lax.dynamic_slice(x, (start,), (width,)).mean())(starts)
+
+
+def _moving_average_no_first(x, width):
+    sums = jnp.cumsum(x)
+    return (sums[width:] - sums[:-width]) / width
+
+
+def _moving_average_running_sum(x, width):
+    sums = jnp.concatenate([jnp.zeros(1), jnp.cumsum(x)])
+    return (sums[width:] - sums[:-width]) / width
+
+
+moving_average = Exercise(
+    title="A moving average without a loop",
+    stars=2,
+    minutes=15,
+    why="The program has the same few equations for any length and any window; the loop is the compiler's to write.",
+    hints=(
+        "A matrix of indices picks all windows at once: what does `jnp.arange(3)[:, None] + jnp.arange(2)` hold?",
+        "There are `len(x) - width + 1` whole windows. `x[starts[:, None] + jnp.arange(width)]` has a row for each.",
+        "Or look for `jnp.convolve`: with which weights, and which `mode`?",
+    ),
+    solution=_moving_average,
+    check=_check_moving_average,
+    mistakes=(
+        Mistake(_moving_average_loop, says="grows with the array"),
+        Mistake(_moving_average_window_loop, says="grows with the window"),
+        Mistake(_moving_average_sum, says="the sum of each window"),
+        Mistake(_moving_average_same, says="a result for every element"),
+        Mistake(_moving_average_clamped, says="they are repeats"),
+        Mistake(_moving_average_no_first, says="The first window is missing"),
+        Mistake(_moving_average_running_sum, says="has lost its digits"),
+    ),
+)
+
+
+# push
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push(buffer, count, row):
+    return buffer.at[count % len(buffer)].set(row)
+
+
+def _check_push(push):
+    def fresh(rows=3):
+        return jnp.arange(2.0 * rows).reshape(rows, 2)
+
+    row = jnp.array([70.0, 80.0])
+    for count in (0, 2, 3, 7):
+        expected = _push(fresh(), jnp.int32(count), row)
+        shown = {"input": {"buffer": fresh(), "count": count, "row": row}}
+        got = push(fresh(), jnp.int32(count), row)
+        try:
+            checks.same(got, expected, **shown)
+        except Failed as failure:
+            if isinstance(got, jax.Array) and got.shape == expected.shape:
+                if count >= 3 and bool(jnp.array_equal(got, fresh())):
+                    failure.message = (
+                        "From the fourth row on, nothing is written: the index is out of bounds, so the write is "
+                        f"dropped. The buffer has to start again from its first row.\n{failure.message}"
+                    )
+                elif count >= 3 and bool(jnp.array_equal(got, fresh().at[-1].set(row))):
+                    failure.message = (
+                        "From the fourth row on, every row lands in the last place. The buffer has to start again "
+                        f"from its first row.\n{failure.message}"
+                    )
+                elif bool(jnp.array_equal(got[-1], row)) and bool(jnp.array_equal(got[:-1], fresh()[1:])):
+                    failure.message = f"All rows move up by one; the row must go to place `count % len(buffer)`.\n{failure.message}"
+            raise failure
+    checks.is_jitted(push)
+    calls = [(fresh(), jnp.int32(count), row) for count in (0, 1, 5)]
+    checks.traces(push, *calls, exactly=1)
+    buffer = fresh(1000)
+    big = reader.original(push).lower(buffer, jnp.int32(5), row).compile()
+    kept = jnp.array(row)
+    push(buffer, jnp.int32(5), kept)
+    if not buffer.is_deleted():
+        raise Failed(
+            "The buffer is not donated: it is still there after the call, so XLA had to copy all of it to write one "
+            "row. Tell `jax.jit` with `donate_argnums`.",
+            shown=_bytes(big, buffer),
+        )
+    if _accessed(big) > 0.5 * buffer.nbytes:
+        raise Failed(
+            "The buffer is donated, but the program still goes over all of it to write one row: use `.at[…].set`, "
+            "which writes the row alone.",
+            shown=_bytes(big, buffer),
+        )
+
+
+def _accessed(compiled):
+    analysis = compiled.cost_analysis() or {}
+    return (analysis[0] if isinstance(analysis, list) else analysis).get("bytes accessed", 0.0)
+
+
+def _bytes(compiled, buffer):
+    return [("the buffer", f"{buffer.nbytes} bytes"), ("read or written", f"{_accessed(compiled):.0f} bytes")]
+
+
+@jax.jit
+def _push_keeps(buffer, count, row):
+    return buffer.at[count % len(buffer)].set(row)
+
+
+def _push_eager(buffer, count, row):
+    return buffer.at[count % len(buffer)].set(row)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push_dropped(buffer, count, row):
+    return buffer.at[count].set(row)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push_clamped(buffer, count, row):
+    return jax.lax.dynamic_update_index_in_dim(buffer, row, count, 0)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push_rolls(buffer, count, row):
+    return jnp.roll(buffer, -1, axis=0).at[-1].set(row)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push_where(buffer, count, row):
+    here = jnp.arange(len(buffer)) == count % len(buffer)
+    return jnp.where(here[:, None], row, buffer)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push_if(buffer, count, row):
+    if count >= len(buffer):
+        count = count - len(buffer)
+    return buffer.at[count].set(row)
+
+
+push = Exercise(
+    title="Write one row in place",
+    stars=3,
+    minutes=15,
+    why="The source says that a new array is returned, and the machine writes one row: that is how caches, buffers and "
+    "parameters are updated in this book.",
+    hints=(
+        "First make it right: `.at[…].set`, and `%` for the place. `len(buffer)` is a plain number, even under `jit`.",
+        "Then let XLA have the memory: `functools.partial(jax.jit, donate_argnums=…)` above the function.",
+        "The argument to donate is the first: `donate_argnums=0`.",
+    ),
+    solution=_push,
+    check=_check_push,
+    mistakes=(
+        Mistake(_push_keeps, says="The buffer is not donated"),
+        Mistake(_push_eager, says="is not jitted"),
+        Mistake(_push_dropped, says="nothing is written"),
+        Mistake(_push_clamped, says="lands in the last place"),
+        Mistake(_push_rolls, says="All rows move up"),
+        Mistake(_push_where, says="still goes over all of it"),
+        Mistake(_push_if, says="TracerBoolConversionError"),
+    ),
+)
