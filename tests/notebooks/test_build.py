@@ -3,7 +3,9 @@
 import json
 import pathlib
 import subprocess
+import sys
 
+import jax
 import pytest
 
 from tools import project
@@ -43,7 +45,34 @@ def test_the_setup_cell_stands_second_and_folds(built):
     assert cell.metadata == {"cellView": "form", "tags": ["hide-cell"]}
     assert '"mlax-tutorial[notebooks] @ git+https://github.com/someone/some-book@v1"' in cell.source
     assert 'jax.config.update("jax_debug_key_reuse", True)' in cell.source
-    assert 'jax.config.update("jax_check_tracer_leaks", True)' in cell.source
+    assert 'jax.config.update("jax_check_tracer_leaks", jax.__version_info__ >= (0, 12))' in cell.source
+
+
+def test_the_setup_cell_switches_the_guards_on(built):
+    """Run by itself, in a fresh Python: a reused key and a leaked value are errors, arrays print four digits."""
+    cell = read(built).cells[1].source
+    probe = """
+import jax.numpy as jnp
+key, said, leaked = jax.random.key(0), [], []
+for broken in (
+    lambda: (jax.random.uniform(key), jax.random.uniform(key)),
+    lambda: jax.jit(lambda x: leaked.append(x + 1))(1.0),
+):
+    try:
+        broken()
+    except Exception as error:
+        said.append(str(error).splitlines()[0])
+print(said, jnp.float32(1 / 3).reshape(1))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", cell.replace("    %pip", "    pass  # ") + probe],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Previously-consumed key" in done.stdout
+    assert ("Leaked trace" in done.stdout) == (jax.__version_info__ >= (0, 12))
+    assert "[0.3333]" in done.stdout
 
 
 def test_the_accelerator_is_named_for_colab(built):
