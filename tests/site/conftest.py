@@ -27,8 +27,16 @@ def pytest_generate_tests(metafunc):
     if "name" in metafunc.fixturenames:
         metafunc.parametrize("name", names or ["no site"])
     if "chapter" in metafunc.fixturenames:
-        chapters = [name for name in names if (SITE / "_sources" / name).with_suffix(".ipynb").is_file()]
-        metafunc.parametrize("chapter", chapters or ["no site"])
+        metafunc.parametrize("chapter", chapters(SITE) or ["no site"])
+
+
+def chapters(site):
+    """The pages that hold code cells."""
+    return [
+        name
+        for name in browser.pages(site)
+        if '<div class="cell ' in (site / name).read_text(encoding="utf-8")
+    ]
 
 
 @pytest.fixture(scope="session")

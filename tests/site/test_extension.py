@@ -1,5 +1,6 @@
 """The Sphinx extension: titled boxes, page descriptions, the slimmed style sheet."""
 
+import base64
 import re
 
 import pytest
@@ -48,6 +49,17 @@ def test_purge_drops_what_is_not(dropped):
 def test_purge_twice_changes_nothing():
     once = assets.purge(STYLE, {"used"})
     assert assets.purge(once, {"used"}) == once
+
+
+def test_lighten_writes_embedded_pictures_and_unmarks_plain_code(tmp_path):
+    picture = bytes(range(256)) * 20
+    code = '<span class="n">x</span> <span class="o">=</span> <span class="mi">1</span>'
+    text = f'{code}<image href="data:image/png;base64,{base64.b64encode(picture).decode()}"/>'
+    small = '<img src="data:image/png;base64,AAAA">'
+    body = assets.lighten(text + small, tmp_path / "_images", "../_images/")
+    (file,) = (tmp_path / "_images").iterdir()
+    assert file.read_bytes() == picture
+    assert body == f'x = <span class="mi">1</span><image href="../_images/{file.name}"/>{small}'
 
 
 def build(folder, text):
