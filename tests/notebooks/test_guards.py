@@ -164,7 +164,7 @@ def test_a_build_records_what_was_over(book):
 
 
 @pytest.mark.parametrize(
-    "seconds, recorded", [(0.2, 1), (3.4, 3), (9.6, 10), (12.4, 10), (13, 15), (58, 60), (63, 65)]
+    "seconds, recorded", [(0.2, 1), (3.4, 4), (9.6, 10), (12.4, 15), (58, 60), (60, 60), (60.5, 65)]
 )
 def test_run_times_are_rounded(seconds, recorded):
     assert record.rounded(seconds) == recorded

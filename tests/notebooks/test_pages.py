@@ -74,7 +74,7 @@ def test_a_run_on_a_tpu_is_told(book):
     assert row(text, "1. A small chapter | NVIDIA") == [
         "1. A small chapter",
         "NVIDIA H200",
-        "30 s",
+        "35 s",
         "Python 3.12, JAX 0.7.2",
         "2026-11-21",
     ]

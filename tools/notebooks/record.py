@@ -6,6 +6,7 @@ An entry changes only when the chapter did: building again, or on another machin
 import contextlib
 import fcntl
 import json
+import math
 import os
 import pathlib
 import re
@@ -53,8 +54,8 @@ def store(book: Book, name: str, entry: dict) -> None:
 
 
 def rounded(seconds: float) -> int:
-    """Run times in steps that a second run seldom crosses: whole seconds to 10, then in fives."""
-    return max(1, round(seconds)) if seconds < 10 else 5 * round(seconds / 5)
+    """Run times in steps that a second run seldom crosses, upwards: whole seconds to 10, then in fives."""
+    return max(1, math.ceil(seconds)) if seconds <= 10 else 5 * math.ceil(seconds / 5)
 
 
 def hardware() -> str:
