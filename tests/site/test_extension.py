@@ -112,6 +112,18 @@ def test_description_is_the_first_paragraph():
     assert len(text) <= 161
 
 
+def test_chapters_carry_their_own_numbers(site, tmp_path):
+    (tmp_path / "book" / "_src").mkdir(parents=True)
+    (tmp_path / "book" / "_src" / "tracing.md").write_text("---\nchapter:\n  number: 3\n---\n\n# Tracing\n")
+    (tmp_path / "book" / "_src" / "welcome.md").write_text("---\nchapter: {}\n---\n\n# Welcome\n")
+    assert pages.chapter_number(tmp_path, "book/tracing") == 3
+    assert pages.chapter_number(tmp_path, "book/welcome") is None
+    assert pages.chapter_number(tmp_path, "book/glossary") is None
+    page = (site / "book" / "first_network.html").read_text(encoding="utf-8")
+    assert '<p class="book-eyebrow">Chapter 11</p>' in page
+    assert re.search(r'toctree-l1 current active"><a class="current reference internal" href="#">11\. ', page)
+
+
 def test_every_page_describes_itself(site):
     for path in (site / "book").glob("*.html"):
         page = path.read_text(encoding="utf-8")

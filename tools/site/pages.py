@@ -1,9 +1,9 @@
 """What each page says about itself: its number, description, and where to open, fetch and edit it."""
 
-import json
 from pathlib import Path
 from urllib.parse import quote
 
+import yaml
 from docutils import nodes
 
 from tools import project
@@ -56,11 +56,14 @@ def metadata(app, title, text, pagename):
     )
 
 
-def chapter_number(app, pagename):
-    """The number in the notebook's metadata (`chapter: {number: 3}`); 0 is the welcome page, which has none."""
-    chapter = app.env.metadata.get(pagename, {}).get("chapter", "{}")
-    number = (json.loads(chapter) if isinstance(chapter, str) else chapter).get("number")
-    return number or None
+def chapter_number(root, pagename):
+    """The number in the header of the chapter's source (`chapter: {number: 3}`); None for a page without one."""
+    folder, _, name = pagename.rpartition("/")
+    source = Path(root) / folder / "_src" / f"{name}.md"
+    if not source.is_file():
+        return None
+    header = yaml.safe_load(source.read_text(encoding="utf-8").split("---")[1])
+    return (header.get("chapter") or {}).get("number")
 
 
 def add_context(app, pagename, templatename, context, doctree):
@@ -68,7 +71,7 @@ def add_context(app, pagename, templatename, context, doctree):
     url, revision = project.repository(root), project.revision(root)
     context["book_repository"] = url
     context["book_licence"] = f"{url}/blob/{revision}/LICENSE"
-    context["book_number"] = chapter_number(app, pagename)
+    context["book_number"] = chapter_number(root, pagename)
     for kind in ("css_files", "script_files"):
         context[kind] = [file for file in context[kind] if not is_unused(file)]
     if doctree is None:
@@ -93,7 +96,7 @@ def is_unused(file):
 def number_chapters(app, env):
     """Write the chapters' own numbers into the table of contents (Sphinx would count the pages of the toc)."""
     for docname, toc in env.tocs.items():
-        number = chapter_number(app, docname)
+        number = chapter_number(app.srcdir, docname)
         if number is not None:
             for reference in toc.findall(nodes.reference):
                 if reference["anchorname"] == "":
