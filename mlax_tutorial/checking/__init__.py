@@ -66,6 +66,10 @@ The reader then writes, in the notebook::
   recognise. The keywords are optional; arrays are shown with the places where they differ.
 - All functions in :mod:`mlax_tutorial.checking.checks` take the reader's function first. Random inputs come
   from :mod:`mlax_tutorial.checking.inputs`, at check time, so that hypothesis is imported late.
+- A wrong answer that people often give can be recognised by what it computes: ``checks.values(…, recognise=[(wrong,
+  "This averages before it squares.")])`` says so where the reader's function agrees with ``wrong`` on every input tried.
+- An exercise that needs longer than 20 seconds, or loops of JAX over 100,000 iterations, says so: ``seconds=…``,
+  ``iterations=…``.
 - ``exercise.grade(answer)`` gives the :class:`Outcome` without showing or recording it; the tests in
   ``tests/exercises`` run it over the stub, the solution and every mistake of every exercise they find.
 - Keep a check under three seconds: few shapes, small arrays (each new shape compiles each operation anew).

@@ -70,7 +70,7 @@ def _describe(value):
 def numbers(array):
     """The entries of an array, abbreviated where there are many."""
     array = np.asarray(array)
-    if array.dtype.kind not in "biufc":  # bfloat16 and its kin
+    if array.dtype.kind not in "biufc" and jnp.issubdtype(array.dtype, np.number):  # bfloat16 and its kin
         array = array.astype(np.float32)
     options = {"precision": 4, "suppress": True, "threshold": 40, "edgeitems": 3, "linewidth": 80}
     with np.printoptions(**options):
@@ -96,9 +96,11 @@ def differences(expected, got, most=5):
 
 
 def _numeric(value):
-    return (is_array(value) and not isinstance(value, jax.core.Tracer) and not is_key(value)) or isinstance(
-        value, (bool, int, float, np.generic)
-    )
+    if isinstance(value, jax.core.Tracer) or is_key(value):
+        return False
+    if is_array(value) or isinstance(value, np.generic):
+        return value.dtype == bool or jnp.issubdtype(value.dtype, np.number)
+    return isinstance(value, (bool, int, float))
 
 
 def _array_differences(expected, got, most):
@@ -140,9 +142,9 @@ def close(expected, got, rtol=None, atol=None):
     """
     one, two = np.asarray(expected), np.asarray(got)
     bound = tolerance(one.dtype, two.dtype)
-    if one.dtype.kind not in "biufcO":
+    if one.dtype.kind not in "biufc":  # bfloat16 and its kin
         one = one.astype(np.float32)
-    if two.dtype.kind not in "biufcO":
+    if two.dtype.kind not in "biufc":
         two = two.astype(np.float32)
     if one.dtype.kind in "biu" and two.dtype.kind in "biu":
         return one == two

@@ -155,6 +155,9 @@ class Exercise:
             theirs = reader.as_theirs(error, self._check)
             if isinstance(theirs, Failed):
                 return self._outcome(FAILED, theirs.message, theirs.shown, printed)
+        if isinstance(error, RuntimeError) and "has been deleted" in str(error):
+            message = "Your function donates its input (`donate_argnums`): the caller's array is gone after the call."
+            return self._outcome(FAILED, message, (), printed)
         if isinstance(error, inputs.MissingPackage):
             return self._outcome(NOT_GRADED, str(error), (), printed, fault=error)
         message = (

@@ -647,6 +647,7 @@ def test_checks_do_not_see_the_readers_settings(grade):
         (jnp.float32(1.23456), "1.2346  (float32, shape ())"),
         (jnp.ones((2, 2), jnp.bfloat16), "[[1. 1.]\n [1. 1.]]  (bfloat16, shape (2, 2))"),
         (np.float64(2), "2.  (NumPy float64)"),
+        (np.array(["a"]), "['a']  (<U1, shape (1,), NumPy)"),
         ((1, 2.5, "a"), "(1, 2.5, 'a')"),
         ([], "[]"),
         ({"a": (1,)}, "{'a': (1,)}"),

@@ -214,12 +214,21 @@ def test_callable_objects_and_partials_are_functions(grade):
         (lambda x: double, "returned a function"),
         (lambda x: {"x": 2 * x}, "returned a dict"),
         (lambda x: jax.random.key(0), "a random key"),
+        (lambda x: np.array([x, None], dtype=object), "returned a NumPy array"),
+        (lambda x: np.array(["2", "4"]), "returned a NumPy array"),
     ],
 )
 def test_results_of_another_kind_are_named(grade, answer, says):
     outcome = grade(answer, compare, solution=double)
     assert outcome.status == FAILED
     assert says in outcome.text, str(outcome)
+
+
+def test_a_donated_input_is_told():
+    """A second use of the array fails in the check, but through no fault of the check."""
+    outcome = welcome.double.grade(jax.jit(double, donate_argnums=0))
+    assert outcome.status == FAILED and outcome.fault is None
+    assert "donates its input" in outcome.text
 
 
 # The reader's own errors
