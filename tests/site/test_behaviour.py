@@ -243,3 +243,12 @@ def test_interactive_figure_moves_by_keyboard(page, figure):
     assert button.evaluate("e => e === document.activeElement")
     page.keyboard.press("Enter")
     assert figure.inner_html() != before
+
+
+def test_interactive_figure_slides_by_keyboard(page, figure):
+    slider = figure.get_by_role("slider").first
+    slider.focus()
+    before = slider.input_value(), figure.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert slider.input_value() != before[0]
+    assert figure.inner_text() != before[1]
