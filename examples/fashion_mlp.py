@@ -1,0 +1,125 @@
+"""A multilayer perceptron, 784-512-512-10, on the whole of Fashion-MNIST.
+
+    .venv/bin/python -m examples.fashion_mlp                 # train, test, and print the accuracy
+    .venv/bin/python -m examples.fashion_mlp --validate      # for tuning: hold out 5,000 training images instead
+    .venv/bin/python -m examples.fashion_mlp --record        # write examples/results/fashion_mlp.json, too
+
+The settings below were chosen on the held-out images alone; the test images are looked at once, at the end.
+"""
+
+import argparse
+import datetime
+import json
+import math
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from mlax_tutorial import data, nn, optim, training
+
+RESULT = Path(__file__).parent / "results" / "fashion_mlp.json"
+HELD_OUT = 5_000
+BATCH_SIZE = 128
+PEAK_LEARNING_RATE = 0.05
+MOMENTUM = 0.9
+DROPOUT = 0.25
+LABEL_SMOOTHING = 0.05
+
+MODEL = nn.Series(
+    nn.Flatten(2),
+    nn.Linear(512), nn.Bias(), nn.F(jax.nn.relu), nn.Dropout(DROPOUT),
+    nn.Linear(512), nn.Bias(), nn.F(jax.nn.relu), nn.Dropout(DROPOUT),
+    nn.Linear(10), nn.Bias(),
+)  # fmt: skip
+
+
+def loss(logits, labels):
+    """Cross-entropy, in which the right class counts 0.95 and the rest is spread over all ten."""
+    targets = optax.losses.smooth_labels(jax.nn.one_hot(labels, 10), LABEL_SMOOTHING)
+    return optax.losses.softmax_cross_entropy(logits, targets).mean()
+
+
+def schedule(epochs):
+    """The learning rate falls along a half cosine, epoch by epoch. A new rate does not trace again."""
+
+    def optimizer(epoch):
+        rate = PEAK_LEARNING_RATE * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
+        return optim.SGD(rate, momentum=MOMENTUM, nesterov=True)
+
+    return optimizer
+
+
+def on_device(part):
+    """The images as float32 in [0, 1], with their labels, on the default device."""
+    return jnp.asarray(part.images, jnp.float32) / 255, jnp.asarray(part.labels)
+
+
+def train(train_set, test_set, epochs, seed, report=print):
+    """Train, and return the accuracy on the test set after the last epoch, with the losses on the way."""
+    init_key, fit_key = jax.random.split(jax.random.key(seed))
+    images, labels = on_device(train_set)
+    optimizer = schedule(epochs)
+    trainables, non_trainables = MODEL.init(init_key, images[:1])
+    variables = trainables, non_trainables, optimizer(0).init(trainables)
+    losses = []
+
+    def each_epoch(epoch, trainables, non_trainables, value):
+        losses.append(round(value, 4))
+        report(f"epoch {epoch + 1:2d} of {epochs}: loss {value:.3f}")
+
+    trainables, non_trainables, _ = training.fit(
+        fit_key, training.make_step(MODEL, loss), optimizer, variables, images, labels,
+        epochs=epochs, batch_size=BATCH_SIZE, draws=MODEL.needs_key, each_epoch=each_epoch,
+    )  # fmt: skip
+    evaluate = training.make_evaluation(MODEL, training.is_right)
+    return float(evaluate(trainables, non_trainables, *on_device(test_set))), losses
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="where the four files of the whole set are, or shall be put")
+    parser.add_argument("--embedded", action="store_true", help="the part that comes with the package, for a quick look")
+    parser.add_argument("--validate", action="store_true", help="test on held-out training images")
+    parser.add_argument("--record", action="store_true", help=f"write {RESULT.relative_to(Path(__file__).parents[1])}")
+    options = parser.parse_args(arguments)
+    if options.epochs < 1:
+        parser.error(f"--epochs must be at least 1, got {options.epochs}")
+    try:
+        train_set, test_set = data.fashion_mnist(whole=not options.embedded, folder=options.folder)
+    except data.DataError as error:
+        parser.exit(1, f"{error}\n")
+    if options.validate:
+        test_set = data.Images(train_set.images[-HELD_OUT:], train_set.labels[-HELD_OUT:])
+        train_set = data.Images(train_set.images[:-HELD_OUT], train_set.labels[:-HELD_OUT])
+    start = time.perf_counter()
+    accuracy, losses = train(train_set, test_set, options.epochs, options.seed)
+    seconds = time.perf_counter() - start
+    print(f"accuracy on {len(test_set.labels):,} images: {accuracy:.2%}")
+    if options.record:
+        result = {
+            "accuracy": round(accuracy, 4),
+            "images": {"train": len(train_set.labels), "test": len(test_set.labels)},
+            "losses": losses,
+            "command": " ".join(["python -m examples.fashion_mlp", *(arguments or sys.argv[1:])]),
+            "date": datetime.date.today().isoformat(),
+            "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores",
+            "minutes": round(seconds / 60, 1),
+            "versions": {"python": platform.python_version(), "jax": jax.__version__, "optax": optax.__version__},
+        }
+        partial = RESULT.with_suffix(".partial")
+        partial.write_text(json.dumps(result, indent=2) + "\n")
+        partial.replace(RESULT)
+        print(f"written: {RESULT}")
+    return accuracy
+
+
+if __name__ == "__main__":
+    main()
