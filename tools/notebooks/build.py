@@ -155,7 +155,7 @@ def build_one(book: Book, name: str, *, force: bool = False, measure: bool = Fal
 def build(book: Book, names, *, force: bool = False, measure: bool = False, jobs: int | None = None) -> int:
     """Build the chapters that need it, two at a time; returns how many failed."""
     inputs.require_locked(book)
-    chosen = book.select(names)
+    chosen = record.longest_first(book, book.select(names))
     jobs = 1 if measure else jobs or min(2, os.cpu_count() or 1)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

@@ -14,7 +14,7 @@ import time
 
 import nbformat
 
-from tools.notebooks import kernel, passed, sources
+from tools.notebooks import kernel, passed, record, sources
 from tools.notebooks.places import Book, Problem
 
 DEVICE = "import jax as _jax; print(_jax.devices()[0].device_kind, _jax.__version__, sep='|')"
@@ -78,7 +78,7 @@ def run(
 ) -> int:
     """Run chapters, `jobs` at a time; returns how many failed. `lines` also prints lines for devices.jsonl."""
     chosen = []
-    for name in book.select(names):
+    for name in record.longest_first(book, book.select(names)):
         if not sources.read(book, name).executes:
             print(f"{name}: skipped, its header says `execute: false`")
         elif not book.notebook(name).exists():
