@@ -18,6 +18,6 @@ def __getattr__(name):
     if name == "trace":  # a module of its own, and not a small one
         from importlib import import_module
 
-        globals()["trace"] = function = import_module("mlax_tutorial.viz.trace").trace
+        globals()["trace"] = function = import_module("mlax_tutorial.viz.tracing").trace
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,336 @@
+"""``viz.trace``: step through a function, line by line, and watch the equations that JAX records.
+
+`record` runs the function as ``jax.jit`` would, with abstract values, and notes two things: which of its source lines
+Python executes, in order, and which equations come from which line. `Trace` shows them: in a notebook as a figure
+to step through, in a terminal as a listing. The markup is made in `_tracing_page`.
+"""
+
+import dataclasses
+import functools
+import inspect
+import linecache
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from mlax_tutorial.jaxprs import subjaxprs
+from mlax_tutorial.viz import _tracing_page
+from mlax_tutorial.viz._tracing_program import Program, optimised
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """Python executes one source line.
+
+    Attributes:
+      line: its index in `Recording.source`, or None where there is no source.
+      equations: indices in `Recording.equations` of what it adds.
+      inner: the line stands in a function that another line handed to JAX (the body of a scan, say): what it
+        records becomes part of that line's equation.
+    """
+
+    line: int | None
+    equations: tuple[int, ...] = ()
+    inner: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """What tracing a function recorded.
+
+    Attributes:
+      name: of the function.
+      source: its lines, without common indentation; empty if Python cannot find them.
+      inputs: the abstract inputs, such as ``a:f32[3]``.
+      equations: one text each, in order; equations of inner jaxprs are indented below their own.
+      outputs: the names of what is returned.
+      steps: the executed lines.
+      error: what the function raised while it was traced, or None.
+      program: what XLA made of it, or None if it did not compile.
+    """
+
+    name: str
+    source: tuple[str, ...]
+    inputs: tuple[str, ...]
+    equations: tuple[str, ...]
+    outputs: tuple[str, ...]
+    steps: tuple[Step, ...]
+    error: str | None
+    program: Program | None
+
+
+class Trace:
+    """A recorded function; a notebook shows it as a figure to step through, a terminal as a listing."""
+
+    def __init__(self, recording: Recording):
+        self.recording = recording
+
+    def _repr_html_(self):
+        return _tracing_page.page(self.recording)
+
+    def __repr__(self):
+        return _tracing_page.listing(self.recording)
+
+
+def trace(function: Callable, *args: Any, **kwargs: Any) -> Trace:
+    """Record what JAX traces of ``function(*args, **kwargs)``, for stepping through.
+
+    The function runs once, with abstract values, so nothing is computed, and Python's own side effects, such as
+    ``print``, happen once. A jitted function is looked into. A function that raises shows how far tracing came.
+
+    Args:
+      function: any function that ``jax.jit`` takes.
+      *args, **kwargs: pytrees of arrays, or of ``jax.ShapeDtypeStruct``.
+
+    Returns:
+      A `Trace`: as the last expression of a cell it is a figure with a button for the next line, one for the
+      line before, and one for the program that XLA made of it all. Arrow keys work, too.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import viz
+      >>> def log2(x):
+      ...     return jnp.log(x) / jnp.log(2.0)
+      >>> viz.trace(log2, 8.0)
+      tracing log2, inputs a:f32[]
+        def log2(x):
+            return jnp.log(x) / jnp.log(2.0)
+              b:f32[] = log a
+              c:f32[] = log 2.0:f32[]
+              d:f32[] = div b c
+      returns d
+    """
+    return Trace(record(function, *args, **kwargs))
+
+
+def record(function: Callable, *args: Any, **kwargs: Any) -> Recording:
+    """As `trace`, but returns the bare `Recording`."""
+    function = _inside_jit(function)
+    own = _python_function(function)
+    lines, first = _source(own)
+    watcher = _Watcher(own, first, len(lines))
+    jaxpr, error = _jaxpr(function, args, kwargs, watcher)
+    names = _Names()
+    inputs = tuple(names.typed(variable) for variable in jaxpr.jaxpr.invars)
+    constants = [names.typed(variable) for variable in jaxpr.jaxpr.constvars]
+    equations = tuple(names.equation(equation) for equation in jaxpr.jaxpr.eqns)
+    outputs = () if error else tuple(names.use(variable) for variable in jaxpr.jaxpr.outvars)
+    places = [_line(equation, watcher) for equation in jaxpr.jaxpr.eqns]
+    return Recording(
+        name=getattr(own or function, "__name__", type(function).__name__),
+        source=tuple(lines),
+        inputs=inputs + tuple(f"{constant} (a constant from outside)" for constant in constants),
+        equations=equations,
+        outputs=outputs,
+        steps=_steps(watcher.visits, places),
+        error=error,
+        program=None if error else optimised(jaxpr, jax.tree.leaves((args, kwargs))),
+    )
+
+
+def _inside_jit(function):
+    """The function that ``jax.jit`` wraps, so that its own lines are what is stepped through."""
+    while hasattr(function, "__wrapped__") and hasattr(function, "lower"):
+        function = function.__wrapped__
+    return function
+
+
+def _python_function(function):
+    """The Python function whose source is shown, or None: inside ``partial``, ``functools.wraps``, ``grad``, …"""
+    for _ in range(20):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        elif inspect.ismethod(function):
+            function = function.__func__
+        elif inspect.isfunction(function):
+            return function
+        else:
+            function = vars(type(function)).get("__call__")
+    return None
+
+
+def _source(function) -> tuple[list[str], int]:
+    """The lines of a function and the number of its first line in its file; none if they cannot be found."""
+    if function is None:
+        return [], 0
+    linecache.checkcache(function.__code__.co_filename)
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return [], 0
+    return textwrap.dedent("".join(lines)).rstrip("\n").split("\n"), first
+
+
+class _Watcher:
+    """Notes which lines of a function Python executes, by ``sys.settrace``."""
+
+    def __init__(self, function, first: int, count: int):
+        self.code = function.__code__ if function is not None and count else None
+        self.file = self.code.co_filename if self.code else None
+        self.first, self.last = first, first + count - 1
+        self.visits = []  # (index of the line, whether it is in an inner function)
+
+    def index(self, file: str, number: int) -> int | None:
+        """The index of a line of a file among the function's, or None."""
+        return number - self.first if file == self.file and self.first <= number <= self.last else None
+
+    def __call__(self, frame, event, argument):
+        code = frame.f_code
+        if self.index(code.co_filename, code.co_firstlineno) is None:
+            return None
+        return self._visit
+
+    def _visit(self, frame, event, argument):
+        index = self.index(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and index is not None:
+            self.visits.append((index, frame.f_code is not self.code))
+        return self._visit
+
+
+def _jaxpr(function, args, kwargs, watcher):
+    """The jaxpr, and what was raised on the way, if anything: then the jaxpr holds what was recorded before."""
+    failed = []
+
+    def guarded(*args, **kwargs):
+        before = sys.gettrace()
+        if watcher.code is not None:
+            sys.settrace(watcher)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            failed.append(f"{type(error).__name__}: {_first_line(error)}")
+            # The traceback holds the frames, and they hold tracers, which must not outlive this call.
+            error.__traceback__ = error.__cause__ = error.__context__ = None
+            return ()
+        finally:
+            sys.settrace(before)
+
+    jaxpr = jax.make_jaxpr(guarded)(*args, **kwargs)
+    return jaxpr, failed[0] if failed else None
+
+
+def _first_line(error) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _line(equation, watcher) -> int | None:
+    """The index of the source line that an equation comes from.
+
+    An equation carries the Python frames in which it was recorded. The innermost one that lies in the function's own
+    lines is the line to show: it may have called helpers, here or in a library.
+    """
+    traceback = equation.source_info.traceback
+    for frame in traceback.frames if traceback is not None else ():
+        index = watcher.index(frame.file_name, frame.line_num)
+        if index is not None:
+            return index
+    return None
+
+
+def _steps(visits, places) -> tuple[Step, ...]:
+    """Share the equations out among the executed lines, both in order."""
+    steps, taken = [], 0
+    for index, inner in visits:
+        added = []
+        while taken < len(places) and places[taken] == index and not inner:
+            added.append(taken)
+            taken += 1
+        steps.append(Step(index, tuple(added), inner))
+    if taken < len(places):  # no source, or lines that could not be told apart: by place alone
+        steps = [step for step in steps if step.equations]
+        for position in range(taken, len(places)):
+            if steps and steps[-1].line == places[position] and steps[-1].equations[-1:] == (position - 1,):
+                steps[-1] = Step(steps[-1].line, (*steps[-1].equations, position))
+            else:
+                steps.append(Step(places[position], (position,)))
+    return tuple(steps)
+
+
+class _Names:
+    """Names variables a, b, c, … as they appear, and writes equations in the notation of JAX's jaxprs."""
+
+    def __init__(self):
+        self.known = {}
+
+    def typed(self, variable) -> str:
+        return f"{self.use(variable)}:{_type(variable.aval)}"
+
+    def use(self, variable) -> str:
+        if hasattr(variable, "val"):
+            return _literal(variable)
+        if type(variable).__name__ == "DropVar":
+            return "_"
+        if variable not in self.known:
+            self.known[variable] = _letters(len(self.known))
+        return self.known[variable]
+
+    def equation(self, equation, indent: str = "") -> str:
+        inputs = [self.use(variable) for variable in equation.invars]
+        outputs = [self.typed(variable) for variable in equation.outvars]
+        inner = list(subjaxprs(equation))
+        held = {name.split("[")[0] for name, _ in inner}
+        texts = {
+            name: _parameter(value)
+            for name, value in sorted(equation.params.items())
+            if name not in _QUIET | held
+        }
+        shown = " ".join(f"{name}={text}" for name, text in texts.items() if text)
+        params = f"[{shown}]" if shown else ""
+        left = f"{' '.join(outputs)} = " if outputs else ""
+        text = [f"{indent}{left}{equation.primitive.name}{params} {' '.join(inputs)}".rstrip()]
+        for name, jaxpr in inner:
+            jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+            names = _Names()
+            given = " ".join(names.typed(variable) for variable in jaxpr.invars)
+            text.append(f"{indent}  {name}: {given}")
+            text += [names.equation(each, indent + "    ") for each in jaxpr.eqns]
+            text.append(
+                f"{indent}    gives {' '.join(names.use(variable) for variable in jaxpr.outvars) or 'nothing'}"
+            )
+        return "\n".join(text)
+
+
+# Parameters that say how, not what: left out, as JAX's own notation would fill the page with them.
+_QUIET = frozenset(
+    "accuracy call_jaxpr_thunk ctx_mesh donated_invars ft_in ft_out fwd_jaxpr_thunk in_layouts in_shardings inline "
+    "keep_unused linear num_carry num_consts out_layouts out_sharding out_shardings resource_env sharding split_transpose "
+    "symbolic_zeros unroll".split()
+)
+
+
+def _type(aval) -> str:
+    return aval.str_short(short_dtypes=True) if hasattr(aval, "str_short") else str(aval)
+
+
+def _literal(variable) -> str:
+    value = variable.val
+    text = (
+        f"{float(value):.4g}"
+        if getattr(variable.aval, "shape", None) == () and _is_floating(value)
+        else str(value)
+    )
+    if "." not in text and "e" not in text and _is_floating(value):
+        text += ".0"
+    return f"{text}:{_type(variable.aval)}"
+
+
+def _is_floating(value) -> bool:
+    return hasattr(value, "dtype") and value.dtype.kind == "f" or isinstance(value, float)
+
+
+def _letters(number: int) -> str:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    return letters[number] if number < 26 else _letters(number // 26 - 1) + letters[number % 26]
+
+
+def _parameter(value) -> str:
+    """A parameter in few words; nothing for what says nothing, or is too long."""
+    if value is None or value is False or callable(value) or (isinstance(value, tuple) and not value):
+        return ""
+    text = str(getattr(value, "name", value))
+    return text if len(text) <= 40 and " at 0x" not in text and "\n" not in text else ""
