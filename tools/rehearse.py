@@ -130,6 +130,8 @@ def _notebook(book, name: str) -> str:
     from tools.notebooks import kernel, run, sources
     from tools.notebooks.places import Problem
 
+    if not book.notebook(name).exists():
+        raise Problem(f"{name}: not built: run `.venv/bin/python -m tools.notebooks build {name}`")
     notebook = nbformat.read(book.notebook(name), as_version=4)
     begun = time.perf_counter()
     with kernel.start(book, notebook, clean=True) as running:
