@@ -184,7 +184,7 @@ def traces(function, *calls, exactly=None, at_most=None, static_argnums=()):
     A function that is not jitted yet is jitted here. What is counted is the body itself, wherever it is wrapped.
     """
     jitted = original(function)
-    _forget(jitted)
+    forget(jitted)
     if not hasattr(jitted, "lower"):
         jitted = jax.jit(fresh(function), static_argnums=static_argnums)
     runs = []
@@ -209,7 +209,7 @@ def traces(function, *calls, exactly=None, at_most=None, static_argnums=()):
     )
 
 
-def _forget(function):
+def forget(function):
     """Clears the caches of a jitted function, and of jitted functions that it wraps."""
     while function is not None:
         if hasattr(function, "clear_cache"):
