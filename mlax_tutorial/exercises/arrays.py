@@ -81,8 +81,8 @@ dtypes = Exercise(
     why="You can say what dtype comes out before you run a line, so no half-precision network turns float32 behind "
     "your back.",
     hints=(
-        "Follow the arrows of the figure: the answer is the first box that can be reached from both.",
-        "Python's numbers start at the boxes with a star; a NumPy scalar is as strong as an array.",
+        "Follow the arrows of the figure: the answer is the first name that can be reached from both.",
+        "Python's numbers start at the names with a star; a NumPy scalar is as strong as an array.",
         "In (d) NumPy would say float64. In the figure, the way from int32 to float16 passes through the weak float.",
     ),
     solution=_dtypes,
