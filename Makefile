@@ -50,7 +50,6 @@ env: .venv/.made ## make the environment: .venv/bin/python
 
 notebooks: .venv/.made ## execute the chapters that changed
 	$(PYTHON) -m tools.notebooks build
-	$(PYTHON) -m tools.notebooks pages
 
 book: notebooks ## build the rendered book; the last line says which file to open
 	$(PYTHON) -m jupyter_book.cli.main build . -W --keep-going -n --quiet
@@ -87,10 +86,11 @@ test-oldest: .venv-oldest/.made ## library, exercises and chapters on the oldest
 	.venv-oldest/bin/python -m tools.notebooks run
 
 test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ
-	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run
+	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run --times 1
 
 rehearse-tpu: .venv/.made ## chapters and exercises with products rounded as a TPU rounds them
-	$(PYTHON) -m tools.rehearse
+	$(PYTHON) -m tools.rehearse exercises
+	$(PYTHON) -m tools.rehearse notebooks
 
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
 	.venv-tpu/bin/python -m pytest -q tests/tpu
