@@ -12,8 +12,8 @@ lines.forEach((l,i)=>{const on=at!==null&&at[0]===i;l.classList.toggle("viz-trac
 equations.forEach((e,i)=>{e.classList.toggle("viz-trace-later",!done.has(i));e.classList.toggle("viz-trace-now",at!==null&&at[1].includes(i))});
 end.classList.toggle("viz-trace-later",now<steps.length);
 range.value=now;one("previous").disabled=now===0;one("next").disabled=now===steps.length;
-let text=now===0?"Before the first line: only the inputs are known, by shape and dtype.":`Line ${now} of ${steps.length} executed: `;
-if(at)text+=at[2]?"it stands in an inner function, so what it records goes into the equation of the line that handed it to JAX.":at[1].length?`it adds ${plural(at[1].length)}.`:"it adds no equation; Python alone ran it.";
+let text=now===0?"Before the first line: only the inputs are known, by shape and dtype.":`${at[0]<0?"Step":"Line"} ${now} of ${steps.length}${at[0]<0?"":" executed"}: `;
+if(at)text+=at[1].length?`it adds ${plural(at[1].length)}.`:at[2]&1?"it is part of an inner function; what it records stands inside another equation.":at[2]?"JAX computes it at once, and records nothing.":"it adds no equation; Python alone ran it.";
 if(now===steps.length)text+=error?" Here tracing stopped: "+error:` ${plural(equations.length)} in all.`;
 one("status").textContent=text}
 function swap(){const on=toggle.getAttribute("aria-pressed")!=="true";toggle.setAttribute("aria-pressed",on);program.hidden=!on;panes.hidden=on;panes.style.display=on?"none":""}

@@ -52,7 +52,7 @@ def page(recording) -> str:
         else f"Returns {html.escape(', '.join(recording.outputs) or 'nothing')}."
     )
     steps = [
-        [-1 if step.line is None else step.line, list(step.equations), int(step.inner)]
+        [-1 if step.line is None else step.line, list(step.equations), step.inner + 2 * step.known]
         for step in recording.steps
     ]
     inputs = html.escape(", ".join(recording.inputs) or "none")

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+from jax.extend import core
+from jax.interpreters import mlir
 
 from mlax_tutorial.jaxprs import subjaxprs
 from mlax_tutorial.viz import _tracing_page
@@ -28,13 +30,14 @@ class Step:
     Attributes:
       line: its index in `Recording.source`, or None where there is no source.
       equations: indices in `Recording.equations` of what it adds.
-      inner: the line stands in a function that another line handed to JAX (the body of a scan, say): what it
-        records becomes part of that line's equation.
+      inner: what the line records goes into a jaxpr inside another equation: it is in the body of a scan, say.
+      known: the line computed with values that are known while tracing (`jax.ensure_compile_time_eval`).
     """
 
     line: int | None
     equations: tuple[int, ...] = ()
     inner: bool = False
+    known: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,16 +119,15 @@ def record(function: Callable, *args: Any, **kwargs: Any) -> Recording:
     names = _Names()
     inputs = tuple(names.typed(variable) for variable in jaxpr.jaxpr.invars)
     constants = [names.typed(variable) for variable in jaxpr.jaxpr.constvars]
-    equations = tuple(names.equation(equation) for equation in jaxpr.jaxpr.eqns)
+    equations = tuple(names.equation(equation) for equation in _unmarked(jaxpr.jaxpr.eqns))
     outputs = () if error else tuple(names.use(variable) for variable in jaxpr.jaxpr.outvars)
-    places = [_line(equation, watcher) for equation in jaxpr.jaxpr.eqns]
     return Recording(
         name=getattr(own or function, "__name__", type(function).__name__),
         source=tuple(lines),
         inputs=inputs + tuple(f"{constant} (a constant from outside)" for constant in constants),
         equations=equations,
         outputs=outputs,
-        steps=_steps(watcher.visits, places),
+        steps=_steps(jaxpr.jaxpr.eqns, watcher),
         error=error,
         program=None if error else optimised(jaxpr, jax.tree.leaves((args, kwargs))),
     )
@@ -166,14 +168,33 @@ def _source(function) -> tuple[list[str], int]:
     return textwrap.dedent("".join(lines)).rstrip("\n").split("\n"), first
 
 
+# Before each line an equation without inputs and outputs is recorded. It marks the place: source lines alone cannot
+# tell the rounds of a Python loop apart. It computes nothing and is never shown. Inner traces, of a jitted function
+# say, get no marks: JAX keeps those, and the reader would meet our marks again.
+_mark = core.Primitive("viz_trace_mark")
+_mark.multiple_results = True
+_mark.def_abstract_eval(lambda *, visit: [])
+_mark.def_impl(lambda *, visit: _known.add(visit) or [])  # run at once, not recorded
+mlir.register_lowering(_mark, lambda context, *, visit: [])
+_known = set()
+
+
+_GUARDED = "_viz_trace_guarded"
+
+
+def _unmarked(equations):
+    return [equation for equation in equations if equation.primitive is not _mark]
+
+
 class _Watcher:
-    """Notes which lines of a function Python executes, by ``sys.settrace``."""
+    """Notes which lines of a function Python executes, by ``sys.settrace``, and marks them in the jaxpr."""
 
     def __init__(self, function, first: int, count: int):
         self.code = function.__code__ if function is not None and count else None
         self.file = self.code.co_filename if self.code else None
         self.first, self.last = first, first + count - 1
-        self.visits = []  # (index of the line, whether it is in an inner function)
+        self.visits = []  # (index of the line, whether it records into an inner jaxpr)
+        _known.clear()
 
     def index(self, file: str, number: int) -> int | None:
         """The index of a line of a file among the function's, or None."""
@@ -183,20 +204,35 @@ class _Watcher:
         code = frame.f_code
         if self.index(code.co_filename, code.co_firstlineno) is None:
             return None
-        return self._visit
+        return functools.partial(self._visit, _in_inner_trace(frame))
 
-    def _visit(self, frame, event, argument):
+    def _visit(self, inner, frame, event, argument):
         index = self.index(frame.f_code.co_filename, frame.f_lineno)
         if event == "line" and index is not None:
-            self.visits.append((index, frame.f_code is not self.code))
-        return self._visit
+            if not inner:
+                _mark.bind(visit=len(self.visits))
+            self.visits.append((index, inner))
+        return functools.partial(self._visit, inner)
+
+
+def _in_inner_trace(frame) -> bool:
+    """Whether JAX was asked to record something else since the trace of `_jaxpr` began.
+
+    JAX has no public way to ask. Its functions that record have "jaxpr" in their names, on every version we run on;
+    `tests/viz` fails where that is no longer so.
+    """
+    while frame is not None and frame.f_code.co_name != _GUARDED:
+        if "jaxpr" in frame.f_code.co_name and "jax" in frame.f_globals.get("__name__", "").split("."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _jaxpr(function, args, kwargs, watcher):
     """The jaxpr, and what was raised on the way, if anything: then the jaxpr holds what was recorded before."""
     failed = []
 
-    def guarded(*args, **kwargs):
+    def _viz_trace_guarded(*args, **kwargs):
         before = sys.gettrace()
         if watcher.code is not None:
             sys.settrace(watcher)
@@ -210,7 +246,7 @@ def _jaxpr(function, args, kwargs, watcher):
         finally:
             sys.settrace(before)
 
-    jaxpr = jax.make_jaxpr(guarded)(*args, **kwargs)
+    jaxpr = jax.make_jaxpr(_viz_trace_guarded)(*args, **kwargs)
     return jaxpr, failed[0] if failed else None
 
 
@@ -232,23 +268,30 @@ def _line(equation, watcher) -> int | None:
     return None
 
 
-def _steps(visits, places) -> tuple[Step, ...]:
-    """Share the equations out among the executed lines, both in order."""
-    steps, taken = [], 0
-    for index, inner in visits:
-        added = []
-        while taken < len(places) and places[taken] == index and not inner:
-            added.append(taken)
-            taken += 1
-        steps.append(Step(index, tuple(added), inner))
-    if taken < len(places):  # no source, or lines that could not be told apart: by place alone
-        steps = [step for step in steps if step.equations]
-        for position in range(taken, len(places)):
-            if steps and steps[-1].line == places[position] and steps[-1].equations[-1:] == (position - 1,):
-                steps[-1] = Step(steps[-1].line, (*steps[-1].equations, position))
-            else:
-                steps.append(Step(places[position], (position,)))
-    return tuple(steps)
+def _steps(equations, watcher) -> tuple[Step, ...]:
+    """The executed lines, each with the equations that were recorded between its mark and the next."""
+    marked = any(equation.primitive is _mark for equation in equations)
+    steps = [[line, [], inner, visit in _known] for visit, (line, inner) in enumerate(watcher.visits)]
+    visit, number = -1, 0
+    later = {}  # by visit: lines that were gone back to without being begun anew, as by a gradient's backward pass
+    for equation in equations:
+        if equation.primitive is _mark:
+            visit = equation.params["visit"]
+            continue
+        line, back = _line(equation, watcher), later.setdefault(visit, [])
+        if visit >= 0 and line == steps[visit][0] and not back:
+            steps[visit][1].append(number)
+        elif back and back[-1][0] == line is not None:
+            back[-1][1].append(number)
+        else:
+            back.append([line, [number], False, False])
+        number += 1
+    ordered = []
+    for visit, step in enumerate(steps):
+        ordered += [step, *later.get(visit, [])]
+    # Without a mark of its own: made before the first line, or, where all lines stand in an inner function, after it.
+    ordered = later.get(-1, []) + ordered if marked else ordered + later.get(-1, [])
+    return tuple(Step(line, tuple(added), inner, known) for line, added, inner, known in ordered)
 
 
 class _Names:

@@ -229,6 +229,89 @@ def test_a_python_loop_comes_round_again():
     assert visits.count("x = jnp.sin(x)") == 30
 
 
+def steps_of(function, *args):
+    """The executed lines, as (source line, names of the primitives that it adds)."""
+    recording = record(function, *args)
+    names = [text.split(" = ")[1].split()[0].split("[")[0] for text in recording.equations]
+    return [
+        (recording.source[step.line].strip(), [names[number] for number in step.equations])
+        for step in recording.steps
+    ]
+
+
+def test_each_round_of_a_loop_has_its_own_equations():
+    def loop(x):
+        for _ in range(3):
+            x = jnp.sin(x) * 2.0
+        return x
+
+    rounds = [added for line, added in steps_of(loop, F) if line.startswith("x =")]
+    assert rounds == [["sin", "mul"]] * 3
+
+
+def test_helpers_inside_are_gone_through_and_come_back():
+    def calls(x):
+        def helper(y):
+            return jnp.sin(y)
+
+        return helper(x) * helper(x)
+
+    assert steps_of(calls, F)[1:] == [
+        ("return helper(x) * helper(x)", []), ("return jnp.sin(y)", ["sin"]),
+        ("return jnp.sin(y)", ["sin"]), ("return helper(x) * helper(x)", ["mul"]),
+    ]  # fmt: skip
+
+
+def test_a_gradient_goes_back_to_earlier_lines():
+    lines = [line for line, added in steps_of(jax.grad(plain), F) if added]
+    assert lines == ["y = jnp.sin(x)", "z = y * 2.0", "return y + z", "z = y * 2.0", "y = jnp.sin(x)"]
+
+
+def test_what_is_computed_at_once_is_told_from_what_is_recorded():
+    def known(x):
+        with jax.ensure_compile_time_eval():
+            two = jnp.log(2.0)
+        return x / two
+
+    recording = record(known, F)
+    (step,) = [step for step in recording.steps if "jnp.log" in recording.source[step.line]]
+    assert step.known and not step.inner and step.equations == ()
+
+
+def fresh():
+    """A function that JAX has not seen before."""
+
+    def new(x):
+        y = jnp.sin(x)
+        return y * 2.0
+
+    return new
+
+
+INNER = {
+    "jit": lambda function: jax.vmap(jax.jit(function)),
+    "gradient of jit": lambda function: jax.vmap(jax.grad(jax.jit(function))),
+    "checkpoint": lambda function: jax.checkpoint(function),
+    "scan": lambda function: lambda x: jax.lax.scan(lambda x, _: (function(x), None), x, None, length=2)[0],
+    "cond": lambda function: lambda x: jax.lax.cond(True, function, jnp.cos, x),
+    "while": lambda function: lambda x: jax.lax.while_loop(lambda x: x.sum() < 9.0, function, x),
+}
+
+
+@pytest.mark.parametrize("transform", INNER.values(), ids=list(INNER))
+def test_inner_traces_hold_no_marks(transform):
+    function = fresh()
+    recording = record(transform(function), V)
+    assert recording.program is not None and "viz_trace_mark" not in "".join(recording.equations)
+    assert "viz_trace_mark" not in str(jax.make_jaxpr(transform(function))(V)), "JAX keeps the marked trace"
+
+
+def test_lines_inside_jit_are_inner():
+    recording = record(jax.vmap(jax.jit(fresh())), V)
+    assert [step.inner for step in recording.steps] == [True, True, False]
+    assert "mul" in recording.equations[0]
+
+
 @pytest.mark.parametrize(
     ("function", "args", "message", "recorded"),
     [
