@@ -77,11 +77,6 @@ def placed(tree, spec=None):
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding), tree)
 
 
-def placed_arrays(tree):
-    """As `placed`, for trees that hold other things than shapes as well: those stay as they are."""
-    return jax.tree.map(lambda leaf: placed(leaf) if isinstance(leaf, jax.ShapeDtypeStruct) else leaf, tree)
-
-
 def checked(compiled):
     """Sees to it that a program was compiled for the TPU. (Where an argument sits on a CPU, JAX silently compiles for
     that: a program that could run here has a `LoadedExecutable`.)"""

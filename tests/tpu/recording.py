@@ -4,28 +4,34 @@ import functools
 import time
 
 import jax
+from jax.extend import core
 
 from tests.tpu import compiling
 
-programs = {}  # (function, structure, shapes) -> (name, function, args, kwargs)
+programs = {}  # (function, jaxpr) -> (name, program, shapes, which are batches)
+seen = set()  # calls that need not be looked at again
 
 
 class Recorded:
-    """A jitted function that notes the shapes of its arguments, and otherwise is the jitted function."""
+    """A jitted function that notes what it traces, and otherwise is the jitted function."""
 
     def __init__(self, jitted):
         self._jitted = jitted
         functools.update_wrapper(self, jitted)
 
     def __call__(self, *args, **kwargs):
-        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs)))
-        called = compiling.shapes((args, kwargs))  # before the call, which may donate the arrays
-        outputs = self._jitted(*args, **kwargs)
-        if not traced:  # inside another program it is part of that one
-            leaves, structure = jax.tree.flatten(called)
-            name = getattr(self._jitted, "__name__", "program")
-            programs.setdefault((id(self), structure, str(leaves)), (name, self._jitted, *called))
-        return outputs
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        if not any(
+            isinstance(leaf, jax.core.Tracer) for leaf in leaves
+        ):  # else it is part of another program
+            key = id(self), structure, str(compiling.shapes(leaves))
+            if key not in seen:
+                seen.add(key)
+                # Traced now: later, names that it uses may mean something else. The call finds this trace.
+                name = getattr(self._jitted, "__name__", "program")
+                traced = self._jitted.trace(*args, **kwargs)
+                programs.setdefault((id(self), str(traced.jaxpr)), (name, *flat(traced)))
+        return self._jitted(*args, **kwargs)
 
     def __getattr__(self, name):
         return getattr(self._jitted, name)
@@ -47,24 +53,35 @@ def start():
     jax.jit = recording_jit
 
 
-def compile_one(index: int) -> str:
-    """Compiles one of the recorded programs for one chip and for eight; returns a line about it."""
-    jax.config.update("jax_optimization_level", "O0")
-    name, jitted, args, kwargs = list(programs.values())[index]
-    begun = time.perf_counter()
-    compiling.compile_for_chip(jitted, *args, **kwargs)
-    args, kwargs = parallel(args), compiling.placed_arrays(kwargs)
-    compiled = compiling.checked(jitted.lower(*args, **kwargs).compile())
-    assert "num_partitions=8" in compiled.as_text()
-    return f"{name}: {time.perf_counter() - begun:.1f} s"
+def flat(traced):
+    """What was traced, as a jitted function of a flat list of arrays; their shapes; which of them are batches.
 
-
-def parallel(args):
-    """Data-parallel arguments: a bare array whose first axis can be cut in eight is taken for a batch. Trees
-    (weights, states) and whatever else there is are copied to each chip."""
-    return [
-        compiling.placed(arg, jax.P("data"))
-        if isinstance(arg, jax.ShapeDtypeStruct) and arg.ndim and arg.shape[0] % 8 == 0
-        else compiling.placed_arrays(arg)
-        for arg in args
+    A positional argument that is a bare array, and whose first axis can be cut in eight, is taken for a batch.
+    Weights and states come in trees.
+    """
+    args, kwargs = traced.args_info
+    shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in traced.jaxpr.in_avals]
+    donated = [index for index, info in enumerate(jax.tree.leaves((args, kwargs))) if info.donated]
+    bare = [
+        jax.tree_util.treedef_is_leaf(jax.tree.structure(arg)) for arg in args for _ in jax.tree.leaves(arg)
     ]
+    bare += [False] * (len(shapes) - len(bare))
+    batches = [
+        one and shape.ndim > 0 and shape.shape[0] % 8 == 0 for one, shape in zip(bare, shapes, strict=True)
+    ]
+    return jax.jit(core.jaxpr_as_fun(traced.jaxpr), donate_argnums=donated), shapes, batches
+
+
+def compile_one(index: int) -> str:
+    """Compiles one of the recorded programs for one chip and, data-parallel, for eight; returns a line about it."""
+    jax.config.update("jax_optimization_level", "O0")
+    name, program, shapes, batches = list(programs.values())[index]
+    begun = time.perf_counter()
+    compiling.compile_for_chip(program, *shapes)
+    split = [
+        compiling.placed(shape, jax.P("data") if batch else None)
+        for shape, batch in zip(shapes, batches, strict=True)
+    ]
+    compiled = compiling.checked(program.lower(*split).compile())
+    assert "num_partitions=8" in compiled.as_text() or not shapes
+    return f"{name}: {time.perf_counter() - begun:.1f} s"
