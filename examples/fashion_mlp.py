@@ -2,7 +2,7 @@
 
     .venv/bin/python -m examples.fashion_mlp                 # train, test, and print the accuracy
     .venv/bin/python -m examples.fashion_mlp --validate      # for tuning: hold out 5,000 training images instead
-    .venv/bin/python -m examples.fashion_mlp --record        # write examples/results/fashion_mlp.json, too
+    .venv/bin/python -m examples.fashion_mlp --record        # both, and write examples/results/fashion_mlp.json
 
 The settings below were chosen on the held-out images alone; the test images are looked at once, at the end.
 """
@@ -60,59 +60,90 @@ def on_device(part):
     return jnp.asarray(part.images, jnp.float32) / 255, jnp.asarray(part.labels)
 
 
-def train(train_set, test_set, epochs, seed, report=print):
-    """Train, and return the accuracy on the test set after the last epoch, with the losses on the way."""
+def train(train_set, test_set, epochs, seed, watch=False):
+    """Train; then, or with ``watch`` after each epoch, test.
+
+    Returns:
+      The accuracies on the test set, of one epoch each, the last one last; and the mean loss of each epoch.
+    """
     init_key, fit_key = jax.random.split(jax.random.key(seed))
     images, labels = on_device(train_set)
     optimizer = schedule(epochs)
     trainables, non_trainables = MODEL.init(init_key, images[:1])
     variables = trainables, non_trainables, optimizer(0).init(trainables)
-    losses = []
+    evaluate, test_arrays = training.make_evaluation(MODEL, training.is_right), on_device(test_set)
+    losses, accuracies = [], []
 
     def each_epoch(epoch, trainables, non_trainables, value):
-        losses.append(round(value, 4))
-        report(f"epoch {epoch + 1:2d} of {epochs}: loss {value:.3f}")
+        losses.append(value)
+        line = f"epoch {epoch + 1:2d} of {epochs}: loss {value:.3f}"
+        if watch or epoch == epochs - 1:
+            accuracies.append(float(evaluate(trainables, non_trainables, *test_arrays)))
+            line += f", accuracy {accuracies[-1]:.2%}"
+        print(line)
 
-    trainables, non_trainables, _ = training.fit(
+    training.fit(
         fit_key, training.make_step(MODEL, loss), optimizer, variables, images, labels,
         epochs=epochs, batch_size=BATCH_SIZE, draws=MODEL.needs_key, each_epoch=each_epoch,
     )  # fmt: skip
-    evaluate = training.make_evaluation(MODEL, training.is_right)
-    return float(evaluate(trainables, non_trainables, *on_device(test_set))), losses
+    return accuracies, losses
+
+
+def hold_out(train_set):
+    """The last 5,000 training images stand in for the test set."""
+    images, labels = train_set
+    return (
+        data.Images(images[:-HELD_OUT], labels[:-HELD_OUT]),
+        data.Images(images[-HELD_OUT:], labels[-HELD_OUT:]),
+    )
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="where the four files of the whole set are, or shall be put")
-    parser.add_argument("--embedded", action="store_true", help="the part that comes with the package, for a quick look")
+    parser.add_argument("--folder", type=Path, help="where the whole set's four files are, or shall be put")
+    parser.add_argument("--embedded", action="store_true", help="for a quick look: the part in the package")
     parser.add_argument("--validate", action="store_true", help="test on held-out training images")
-    parser.add_argument("--record", action="store_true", help=f"write {RESULT.relative_to(Path(__file__).parents[1])}")
+    parser.add_argument(
+        "--record", action="store_true", help="validate, train on all, test, write the result"
+    )
     options = parser.parse_args(arguments)
     if options.epochs < 1:
         parser.error(f"--epochs must be at least 1, got {options.epochs}")
+    if options.record and (options.validate or options.embedded):
+        parser.error("--record is for the whole set, and validates by itself")
     try:
+        if options.embedded and options.folder:
+            raise data.DataError("--folder is for the whole set, --embedded for the part in the package")
         train_set, test_set = data.fashion_mnist(whole=not options.embedded, folder=options.folder)
     except data.DataError as error:
         parser.exit(1, f"{error}\n")
-    if options.validate:
-        test_set = data.Images(train_set.images[-HELD_OUT:], train_set.labels[-HELD_OUT:])
-        train_set = data.Images(train_set.images[:-HELD_OUT], train_set.labels[:-HELD_OUT])
+
+    held_out = []
+    if options.validate or options.record:
+        held_out, _ = train(*hold_out(train_set), options.epochs, options.seed, watch=True)
+        print(f"accuracy on {HELD_OUT:,} held-out training images: {held_out[-1]:.2%}")
+        if options.validate:
+            return held_out[-1]
     start = time.perf_counter()
-    accuracy, losses = train(train_set, test_set, options.epochs, options.seed)
-    seconds = time.perf_counter() - start
-    print(f"accuracy on {len(test_set.labels):,} images: {accuracy:.2%}")
+    (accuracy,), losses = train(train_set, test_set, options.epochs, options.seed)
+    print(f"accuracy on {len(test_set.labels):,} test images: {accuracy:.2%}")
     if options.record:
         result = {
             "accuracy": round(accuracy, 4),
             "images": {"train": len(train_set.labels), "test": len(test_set.labels)},
-            "losses": losses,
+            "losses": [round(value, 4) for value in losses],
+            "held_out": {"images": HELD_OUT, "accuracies": [round(value, 4) for value in held_out]},
             "command": " ".join(["python -m examples.fashion_mlp", *(arguments or sys.argv[1:])]),
             "date": datetime.date.today().isoformat(),
             "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores",
-            "minutes": round(seconds / 60, 1),
-            "versions": {"python": platform.python_version(), "jax": jax.__version__, "optax": optax.__version__},
+            "minutes": round((time.perf_counter() - start) / 60, 1),
+            "versions": {
+                "python": platform.python_version(),
+                "jax": jax.__version__,
+                "optax": optax.__version__,
+            },
         }
         partial = RESULT.with_suffix(".partial")
         partial.write_text(json.dumps(result, indent=2) + "\n")

@@ -1,0 +1,90 @@
+"""The example at full size, in small: it runs, it checks its options, and what it recorded is what the book says."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from examples import fashion_mlp
+from mlax_tutorial import data
+
+
+@pytest.fixture(autouse=True)
+def guards():
+    with jax.debug_key_reuse(True):
+        yield
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """The embedded images, but only so many, since two epochs are enough here."""
+    train, test = data.fashion_mnist()
+    part = (
+        data.Images(train.images[:1280], train.labels[:1280]),
+        data.Images(test.images[:500], test.labels[:500]),
+    )
+    monkeypatch.setattr(data, "fashion_mnist", lambda **options: part)
+    return part
+
+
+def test_it_trains(few, capsys):
+    accuracy = fashion_mlp.main(["--embedded", "--epochs", "2"])
+    lines = capsys.readouterr().out.splitlines()
+    assert accuracy > 0.5  # a guess would be right once in ten
+    assert (
+        lines[0].startswith("epoch  1 of 2: loss ")
+        and lines[-1] == f"accuracy on 500 test images: {accuracy:.2%}"
+    )
+
+
+def test_held_out_images_are_not_trained_on(few, monkeypatch):
+    monkeypatch.setattr(fashion_mlp, "HELD_OUT", 280)
+    train, held_out = fashion_mlp.hold_out(few[0])
+    assert train.images.shape == (1000, 28, 28) and held_out.labels.shape == (280,)
+    np.testing.assert_array_equal(np.concatenate([train.labels, held_out.labels]), few[0].labels)
+
+
+def test_the_record_is_written_whole_and_holds_no_more_digits_than_it_can(few, monkeypatch, tmp_path):
+    monkeypatch.setattr(fashion_mlp, "HELD_OUT", 256)
+    monkeypatch.setattr(fashion_mlp, "RESULT", tmp_path / "fashion_mlp.json")
+    accuracy = fashion_mlp.main(["--record", "--epochs", "2"])
+    assert [path.name for path in tmp_path.iterdir()] == ["fashion_mlp.json"]
+    result = json.loads((tmp_path / "fashion_mlp.json").read_text())
+    assert result["accuracy"] == round(accuracy, 4) and result["images"] == {"train": 1280, "test": 500}
+    assert len(result["losses"]) == len(result["held_out"]["accuracies"]) == 2
+    assert result["command"] == "python -m examples.fashion_mlp --record --epochs 2"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--epochs", "0"], ["--record", "--embedded"], ["--record", "--validate"], ["--epochs", "many"]],
+)
+def test_options_that_do_not_fit(options, capsys):
+    with pytest.raises(SystemExit) as caught:
+        fashion_mlp.main(options)
+    assert caught.value.code == 2 and "error: " in capsys.readouterr().err
+
+
+def test_data_that_cannot_be_had_are_told_in_a_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(data.fashion, "URL", "http://127.0.0.1:9/")
+    monkeypatch.setattr(data.download.time, "sleep", lambda seconds: None)
+    with pytest.raises(SystemExit) as caught:
+        fashion_mlp.main(["--folder", str(tmp_path)])
+    message = capsys.readouterr().err
+    assert caught.value.code == 1 and message.count("\n") == 1 and str(tmp_path) in message
+
+
+def test_a_folder_for_the_part_is_a_mistake(tmp_path, capsys):
+    with pytest.raises(SystemExit) as caught:
+        fashion_mlp.main(["--embedded", "--folder", str(tmp_path)])
+    assert caught.value.code == 1 and "--embedded" in capsys.readouterr().err
+
+
+def test_the_recorded_accuracy_is_at_least_90_percent():
+    result = json.loads((fashion_mlp.RESULT).read_text())
+    assert result["accuracy"] >= 0.9 and result["images"] == {"train": 60_000, "test": 10_000}
+    assert (
+        f"{result['accuracy']:.2%}".replace("%", " %")
+        in (fashion_mlp.RESULT.parents[1] / "README.md").read_text()
+    )
