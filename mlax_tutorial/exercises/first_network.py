@@ -528,7 +528,7 @@ def _check_make_step(make_step):
     if not hasattr(jitted, "lower"):
         raise Failed("`step` is not jitted: Python runs all of it again at each call.")
     _one_trace(step, traced)
-    _donation(step)
+    _donation(jitted)
 
 
 def _right_step(step):
@@ -582,6 +582,11 @@ def _right_step(step):
         (
             (expected[0], gradients),
             "The weights are right, but you return the gradients in the place of the velocity.",
+        ),
+        (
+            (tree(lambda p, v, g: p + 0.9 * v - rate * g, start, before, gradients), None),
+            "The learning rate is inside your velocity. There a new rate would act on new gradients only; it belongs to the "
+            "move: weights minus learning rate times velocity.",
         ),
         ((start, None), "The weights that you return are the old ones."),
     ]
@@ -639,23 +644,26 @@ def _one_trace(step, traced):
         )
 
 
-def _donation(step):
-    """Params and velocity are given up, the batch is not; as far as this device donates at all."""
-    model, given = _start(), _start()
-    _reference_step()(*model, _line_batch(0), 0.1)
-    batch = _line_batch(0)
-    step(*given, batch, 0.1)
-    if any(leaf.is_deleted() for leaf in jax.tree.leaves(batch)):
-        raise Failed("The batch is donated, too: it would be gone when the next epoch wants it.")
-    for name, theirs, ours in zip(("params", "velocity"), given, model):
-        possible = all(leaf.is_deleted() for leaf in jax.tree.leaves(ours))
-        if possible and not all(leaf.is_deleted() for leaf in jax.tree.leaves(theirs)):
-            raise Failed(
-                f"The old `{name}` are still there after the step, so the new ones need memory of their own: donate what the "
-                "step replaces."
-                if name == "params"
-                else "The weights are donated, the old velocity is not: it is as large, and the step replaces it, too."
-            )
+def _donation(jitted):
+    """Params and velocity are given up, the batch is not."""
+    (params, velocity, batch, _), _ = jitted.lower(*_start(), _line_batch(0), 0.1).args_info
+
+    def donated(tree):
+        return [leaf.donated for leaf in jax.tree.leaves(tree)]
+
+    if not all(donated(params)):
+        raise Failed(
+            "The old `params` are still there after the step, so the new ones need memory of their own: donate what the "
+            "step replaces."
+        )
+    if not all(donated(velocity)):
+        raise Failed(
+            "The weights are donated, the old velocity is not: it is as large, and the step replaces it, too."
+        )
+    if any(donated(batch)):
+        raise Failed(
+            "The batch is donated, too, but the step does not replace it, and the next epoch wants it again."
+        )
 
 
 def _step_not_jitted(loss_fn):
@@ -679,6 +687,20 @@ def _step_not_donated(loss_fn):
 
 def _step_donates_half(loss_fn):
     return jax.jit(_step_not_jitted(loss_fn), donate_argnums=0)
+
+
+def _step_donates_all(loss_fn):
+    return jax.jit(_step_not_jitted(loss_fn), donate_argnums=(0, 1, 2))
+
+
+def _step_rate_inside(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v - learning_rate * g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p + v, params, velocity), velocity, loss
+
+    return step
 
 
 def _step_without_momentum(loss_fn):
@@ -742,6 +764,8 @@ make_step = Exercise(
         Mistake(_step_static_rate, says="is traced again"),
         Mistake(_step_not_donated, says="still there after the step"),
         Mistake(_step_donates_half, says="the old velocity is not"),
+        Mistake(_step_donates_all, says="The batch is donated"),
+        Mistake(_step_rate_inside, says="inside your velocity"),
         Mistake(_step_without_momentum, says="plain gradient descent"),
         Mistake(_step_old_velocity, says="you return the old velocity"),
         Mistake(_step_uphill, says="up the slope"),
