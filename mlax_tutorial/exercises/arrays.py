@@ -198,6 +198,12 @@ def _check_heat_step(heat_step):
         (_heat_step_set, "The source sets the temperature to 1; it must add 1 to what is there."),
         (_heat_step_ends_first, "The ends are set to 0 before the source is added: the order matters."),
         (_heat_step_no_ends, "The two ends are not 0."),
+        (lambda u, source: _heat_step(u, source).at[-1].set(u[-1]), "The last point is not 0."),
+        (lambda u, source: _heat_step(u, source).at[0].set(u[0]), "The first point is not 0."),
+        (
+            _heat_step_sets_change,
+            "The inner points are set to the change alone, which must be added to what is there: `.add`, not `.set`.",
+        ),
         (
             lambda u, source: _heat_step(u.at[source].add(1.0), 0),
             "The source is added before the heat spreads.",
@@ -237,6 +243,11 @@ def _heat_step_set(u, source):
     return u.at[source].set(1.0).at[0].set(0.0).at[-1].set(0.0)
 
 
+def _heat_step_sets_change(u, source):
+    u = u.at[1:-1].set(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    return u.at[source].add(1.0).at[0].set(0.0).at[-1].set(0.0)
+
+
 def _heat_step_ends_first(u, source):
     u = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
     return u.at[0].set(0.0).at[-1].set(0.0).at[source].add(1.0)
@@ -269,6 +280,7 @@ heat_step = Exercise(
         Mistake(_heat_step_dropped, says="comes back as it was"),
         Mistake(_heat_step_one_by_one, says="has already been changed"),
         Mistake(_heat_step_set, says="it must add 1"),
+        Mistake(_heat_step_sets_change, says="set to the change alone"),
         Mistake(_heat_step_ends_first, says="the order matters"),
         Mistake(_heat_step_no_ends, says="two ends are not 0"),
         Mistake(_heat_step_copy, says="`jax.jit`"),
@@ -307,6 +319,14 @@ def _check_lookup(lookup):
         ),
         (_lookup_lower, "Ids that are too large still get a row: they are clamped to the last one."),
         (_lookup_off_by_one, "The id `len(table)` is out of bounds, as the last row is `len(table) - 1`."),
+        (
+            lambda table, ids: jnp.take(table, ids, axis=0, mode="clip"),
+            "Ids out of bounds still get a row: `clip` takes the nearest, the first or the last.",
+        ),
+        (
+            lambda table, ids: jnp.where(_lookup(jnp.ones_like(table), ids) > 0, table[ids], jnp.nan),
+            "You found the ids out of bounds, but their rows should be zeros, not NaN.",
+        ),
         (_lookup_no_zero, "The id 0 is a row like any other: the first."),
     ]
     everything = jnp.arange(-5, 6)
@@ -473,8 +493,12 @@ def _check_benchmark(benchmark):
         raise Failed("Your function returned None: is a `return` missing?", input=asked)
     if isinstance(got, (list, tuple)):
         raise Failed("Return one number, the median, not all of them.", input=asked, got=got)
+    if not isinstance(got, (int, float)) and not getattr(got, "shape", None) == ():
+        raise Failed("Return a number of seconds.", input=asked, got=got)
     if not abs(float(got) - expected) < 1e-6:
         said = "The time is wrong."
+        if laboratory.calls != 6:
+            said = f"`function` was called {laboratory.calls} times; once to warm up and five times for the clock is six."
         for wrong, diagnosis in _LIES:
             if abs(float(got) - run(wrong)[0]) < 1e-6:
                 said = diagnosis
@@ -578,6 +602,28 @@ def _benchmark_copies(function, x, clock):
     return statistics.median(times)
 
 
+def _benchmark_waits_last(function, x, clock):
+    jax.block_until_ready(function(x))
+    start = clock()
+    for _ in range(5):
+        result = function(x)
+    jax.block_until_ready(result)
+    return (clock() - start) / 5
+
+
+def _benchmark_total(function, x, clock):
+    return 5 * _benchmark_mean(function, x, clock)
+
+
+def _benchmark_ten(function, x, clock):
+    jax.block_until_ready(function(x))
+    return statistics.median(_benchmark_cold(function, x, clock) for _ in range(10))
+
+
+def _benchmark_text(function, x, clock):
+    return f"{_benchmark(function, x, clock)} s"
+
+
 def _benchmark_one_array(function, x, clock):
     function(x).block_until_ready()
     times = []
@@ -615,6 +661,12 @@ _LIES = (
         "This is the mean: one hiccup of the machine, which took 5 s, counts as much as the other four together.",
     ),
     (
+        _benchmark_waits_last,
+        "This is a fifth of five calls together: a mean, in which one hiccup of the machine, which took 5 s, counts as "
+        "much as all the others. Read the clock around each call.",
+    ),
+    (_benchmark_total, "This is the sum of the five calls; the median is asked for."),
+    (
         _benchmark_minimum,
         "This is the shortest of the five, which is what luck gives; the median is asked for.",
     ),
@@ -646,6 +698,10 @@ benchmark = Exercise(
         Mistake(_benchmark_no_warm_up, says="The first of your five calls"),
         Mistake(_benchmark_mean, says="This is the mean"),
         Mistake(_benchmark_minimum, says="the shortest of the five"),
+        Mistake(_benchmark_waits_last, says="a fifth of five calls"),
+        Mistake(_benchmark_total, says="the sum of the five calls"),
+        Mistake(_benchmark_ten, says="was called 11 times"),
+        Mistake(_benchmark_text, says="Return a number of seconds"),
         Mistake(_benchmark_copies, says="a copy of the result"),
         Mistake(_benchmark_one_array, says="'dict' object has no attribute"),
     ),
@@ -703,7 +759,13 @@ def _check_moving_average(moving_average):
         closed = jax.make_jaxpr(lambda x: moving_average(x, width))(
             jax.ShapeDtypeStruct((size,), jnp.float32)
         )
-        return len(list(jaxprs.walk(closed)))
+        names = [equation.primitive.name for _, equation in jaxprs.walk(closed)]
+        if {"while", "scan"} & set(names):
+            raise Failed(
+                "There is a loop in the program: JAX's own loops also take the windows one after the other. Let one "
+                "operation take all of them."
+            )
+        return len(names)
 
     base, longer, wider = program(64, 4), program(128, 4), program(64, 32)
     if longer > base or wider > base:
@@ -744,6 +806,14 @@ def _moving_average_window_loop(x, width):
     return sum(x[i : len(x) - width + 1 + i] for i in range(width)) / width
 
 
+def _moving_average_fori(x, width):
+    def body(i, means):
+        return means.at[i].set(jax.lax.dynamic_slice(x, (i,), (width,)).mean())
+
+    count = len(x) - width + 1
+    return jax.lax.fori_loop(0, count, body, jnp.zeros(count))
+
+
 def _moving_average_sum(x, width):
     return jnp.convolve(x, jnp.ones(width), "valid")
 
@@ -782,6 +852,7 @@ moving_average = Exercise(
     mistakes=(
         Mistake(_moving_average_loop, says="grows with the array"),
         Mistake(_moving_average_window_loop, says="grows with the window"),
+        Mistake(_moving_average_fori, says="JAX's own loops"),
         Mistake(_moving_average_sum, says="the sum of each window"),
         Mistake(_moving_average_same, says="a result for every element"),
         Mistake(_moving_average_clamped, says="they are repeats"),
@@ -804,34 +875,45 @@ def _check_push(push):
         return jnp.arange(2.0 * rows).reshape(rows, 2)
 
     row = jnp.array([70.0, 80.0])
-    for count in (0, 2, 3, 7):
-        expected = _push(fresh(), jnp.int32(count), row)
-        shown = {"input": {"buffer": fresh(), "count": count, "row": row}}
-        got = push(fresh(), jnp.int32(count), row)
+    for rows, count in ((3, 0), (3, 2), (3, 3), (3, 7), (5, 4), (5, 6)):
+        expected = _push(fresh(rows), jnp.int32(count), row)
+        shown = {"input": {"buffer": fresh(rows), "count": count, "row": row}}
+        got = push(fresh(rows), jnp.int32(count), row)
         try:
             checks.same(got, expected, **shown)
         except Failed as failure:
             if isinstance(got, jax.Array) and got.shape == expected.shape:
-                if count >= 3 and bool(jnp.array_equal(got, fresh())):
+                if count >= rows and bool(jnp.array_equal(got, fresh(rows))):
                     failure.message = (
-                        "From the fourth row on, nothing is written: the index is out of bounds, so the write is "
+                        "Once the buffer is full, nothing is written: the index is out of bounds, so the write is "
                         f"dropped. The buffer has to start again from its first row.\n{failure.message}"
                     )
-                elif count >= 3 and bool(jnp.array_equal(got, fresh().at[-1].set(row))):
+                elif count >= rows and bool(jnp.array_equal(got, fresh(rows).at[-1].set(row))):
                     failure.message = (
-                        "From the fourth row on, every row lands in the last place. The buffer has to start again "
+                        "Once the buffer is full, every row lands in the last place. The buffer has to start again "
                         f"from its first row.\n{failure.message}"
                     )
-                elif bool(jnp.array_equal(got[-1], row)) and bool(jnp.array_equal(got[:-1], fresh()[1:])):
+                elif rows == 5 and bool(jnp.array_equal(got, fresh(rows).at[count % 3].set(row))):
+                    failure.message = (
+                        "The row goes to place `count % 3`, but this buffer has 5 rows: ask the buffer for its length.\n"
+                        f"{failure.message}"
+                    )
+                elif bool(jnp.array_equal(got[-1], row)) and bool(jnp.array_equal(got[:-1], fresh(rows)[1:])):
                     failure.message = f"All rows move up by one; the row must go to place `count % len(buffer)`.\n{failure.message}"
             raise failure
     checks.is_jitted(push)
     calls = [(fresh(), jnp.int32(count), row) for count in (0, 1, 5)]
     checks.traces(push, *calls, exactly=1)
     buffer = fresh(1000)
-    big = reader.original(push).lower(buffer, jnp.int32(5), row).compile()
-    kept = jnp.array(row)
-    push(buffer, jnp.int32(5), kept)
+    lowered = reader.original(push).lower(buffer, jnp.int32(5), row)
+    given = [info.donated for info in jax.tree.leaves(lowered.args_info)]
+    if any(given[1:]):
+        raise Failed(
+            "You donate more than the buffer. The caller may want `count` and `row` again, and their memory is of no "
+            "use for the result."
+        )
+    big = lowered.compile()
+    push(buffer, jnp.int32(5), row)
     if not buffer.is_deleted():
         raise Failed(
             "The buffer is not donated: it is still there after the call, so XLA had to copy all of it to write one "
@@ -885,6 +967,16 @@ def _push_where(buffer, count, row):
     return jnp.where(here[:, None], row, buffer)
 
 
+@functools.partial(jax.jit, donate_argnums=(0, 2))
+def _push_donates_row(buffer, count, row):
+    return buffer.at[count % len(buffer)].set(row)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _push_three(buffer, count, row):
+    return buffer.at[count % 3].set(row)
+
+
 @functools.partial(jax.jit, donate_argnums=0)
 def _push_if(buffer, count, row):
     if count >= len(buffer):
@@ -912,6 +1004,8 @@ push = Exercise(
         Mistake(_push_clamped, says="lands in the last place"),
         Mistake(_push_rolls, says="All rows move up"),
         Mistake(_push_where, says="still goes over all of it"),
+        Mistake(_push_donates_row, says="You donate more than the buffer"),
+        Mistake(_push_three, says="ask the buffer for its length"),
         Mistake(_push_if, says="TracerBoolConversionError"),
     ),
 )
