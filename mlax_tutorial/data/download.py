@@ -1,6 +1,5 @@
 """``fetch``: a file from the network that is there whole or not at all."""
 
-import contextlib
 import http.client
 import os
 import sys
@@ -42,13 +41,12 @@ def fetch(url: str, path: Path, check: Callable[[bytes], object], progress=None,
     partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        stream = open(partial, "ab")
+        stream = _open_alone(partial)
     except OSError as error:
         raise DataError(f"{path.parent} cannot be written ({error.strerror}): pass another folder.") from None
-    with stream, _locked(stream):
-        if path.is_file():  # somebody else was faster, while this process waited for the lock
-            if partial.is_file() and not partial.stat().st_size:
-                partial.unlink()
+    with stream:
+        if path.is_file():  # somebody else was faster, while this process waited
+            partial.unlink()
             return
         for attempt in range(attempts):
             try:
@@ -57,10 +55,16 @@ def fetch(url: str, path: Path, check: Callable[[bytes], object], progress=None,
             except (OSError, http.client.HTTPException) as error:
                 refused = isinstance(error, urllib.error.HTTPError)
                 if refused or attempt == attempts - 1:
-                    reason = getattr(error, "reason", None) or error
+                    reason, kept = getattr(error, "reason", None) or error, ""
+                    if stream.tell():
+                        kept = (
+                            f"What came so far is kept in {partial}, and the next call goes on from there. "
+                        )
+                    else:
+                        partial.unlink()
                     raise DataError(
-                        f"{url} could not be fetched ({reason}). What came so far is kept in {partial}, and the next "
-                        f"call goes on from there. Without a network, put the file into {path.parent} by hand."
+                        f"{url} could not be fetched ({reason}). {kept}Without a network, put the file into "
+                        f"{path.parent} by hand."
                     ) from None
                 time.sleep(0.5 * 2**attempt)
         stream.flush()
@@ -99,11 +103,16 @@ def _download(url: str, stream, progress) -> None:
             raise http.client.IncompleteRead(b"", total - have)
 
 
-@contextlib.contextmanager
-def _locked(stream):
-    if fcntl is not None:
+def _open_alone(partial: Path):
+    """Open ``partial`` to append, and wait until no other process has it open so."""
+    while True:
+        stream = open(partial, "ab")
+        if fcntl is None:
+            return stream
         fcntl.flock(stream, fcntl.LOCK_EX)  # released when the file is closed, or its process dies
-    yield
+        if partial.is_file() and os.path.samestat(os.fstat(stream.fileno()), partial.stat()):
+            return stream
+        stream.close()  # meanwhile it was renamed or removed by the process that this one waited for
 
 
 def _print_progress(name: str, done: int, total: int | None) -> None:

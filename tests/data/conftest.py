@@ -31,14 +31,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
             if start >= len(CONTENT):
                 return self.send_error(416)
-        body = CONTENT[start:] if manner != "garbage" else b"<html>please log in</html>"
+        body = b"<html>please log in</html>" * 50_000 if "garbage" in manner else CONTENT[start:]
         self.send_response(206 if start else 200)
         if manner != "no-length":
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if manner == "break":
             body = body[: len(body) // 2]
-        if manner == "slow":
+        if "slow" in manner:
             for index in range(0, len(body), 20_000):
                 self.wfile.write(body[index : index + 20_000])
                 time.sleep(0.02)

@@ -64,7 +64,7 @@ def test_a_missing_file_is_not_asked_for_again(server, tmp_path):
     server.manners = ["absent"] * 3
     with pytest.raises(DataError, match=r"could not be fetched \(Not Found\).*by hand"):
         get(server, tmp_path / "file.gz")
-    assert len(server.requests) == 1
+    assert len(server.requests) == 1 and leftovers(tmp_path) == []  # an empty file is not worth keeping
 
 
 def test_garbage_is_refused_and_not_kept(server, tmp_path):
@@ -126,8 +126,12 @@ def _fetch_in_process(url, path):
     fetch(url, path, check, progress=lambda *_: None)
 
 
-def test_two_processes_fetch_once(server, tmp_path):
-    server.manners = ["slow"]
+@pytest.mark.parametrize(
+    ("manners", "codes", "requests"), [(["slow"], [0, 0], 1), (["slow garbage"], [0, 1], 2)]
+)
+def test_two_processes_fetch_once(server, tmp_path, manners, codes, requests):
+    """The second waits for the first; if the first got rubbish and threw it away, the second tries for itself."""
+    server.manners = manners
     context = multiprocessing.get_context("spawn")
     processes = [
         context.Process(target=_fetch_in_process, args=(server.url + "file.gz", tmp_path / "file.gz"))
@@ -137,9 +141,9 @@ def test_two_processes_fetch_once(server, tmp_path):
         process.start()
     for process in processes:
         process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0]
+    assert sorted(process.exitcode for process in processes) == codes
     assert (tmp_path / "file.gz").read_bytes() == CONTENT and leftovers(tmp_path) == ["file.gz"]
-    assert len(server.requests) == 1
+    assert len(server.requests) == requests
 
 
 def test_progress_is_told(server, tmp_path):

@@ -31,6 +31,7 @@ def test_the_part_is_balanced_and_offline(monkeypatch):
         assert part.labels.shape == (size,) and part.labels.dtype == np.int32
         assert (np.bincount(part.labels) == size // 10).all()
         assert part.images.max() == 255 and part.images.min() == 0
+        assert not part.images.flags.writeable and not part.labels.flags.writeable
     assert len(data.FASHION_MNIST_CLASSES) == 10
 
 
@@ -55,14 +56,37 @@ def test_the_part_is_what_the_script_makes(whole):
 
 
 def test_packing_loses_nothing(monkeypatch):
-    monkeypatch.setattr(module, "SUBSET_SIZES", {"train": 20, "t10k": 10})
     train, test = data.fashion_mnist()
-    parts = [
-        module.Images(part.images[:size], part.labels[:size]) for part, size in ((train, 20), (test, 10))
-    ]
-    for first, second in zip(parts, module.unpack_subset(module.pack_subset(*parts))):
+    monkeypatch.setattr(module, "lzma", Uncompressed)  # compressing all of it takes half a minute
+    for first, second in zip((train, test), module.unpack_subset(module.pack_subset(train, test))):
         np.testing.assert_array_equal(first.images, second.images)
         np.testing.assert_array_equal(first.labels, second.labels)
+
+
+class Uncompressed:
+    PRESET_EXTREME, LZMAError = 0, ValueError
+    compress, decompress = (lambda content, preset: content), (lambda content: content)
+
+
+def damaged(content):
+    return content[:1000] + bytes([content[1000] ^ 1]) + content[1001:]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda packed: b"",
+        lambda packed: packed[:-100],
+        damaged,
+        lambda packed: module.lzma.compress(bytes(9_420_000)),
+    ],
+    ids=["empty", "cut off", "damaged", "another content"],
+)
+def test_a_broken_part_is_told(broken, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "SUBSET", tmp_path / "part.xz")
+    module.SUBSET.write_bytes(broken((Path(module.__file__).parent / "fashion_mnist_subset.xz").read_bytes()))
+    with pytest.raises(data.DataError, match=r"part\.xz .*install mlax-tutorial anew"):
+        data.fashion_mnist()
 
 
 def test_the_whole_set_is_found(whole):
