@@ -1,0 +1,44 @@
+"""What is measured, and who takes part."""
+
+import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from benchmarks import workloads
+
+BY_HAND, OURS = "by hand", "mlax_tutorial"  # these two need no peer to be installed
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """A training step that every contender writes in its own way.
+
+    A contender is a function ``contender(weights, batch, tally)``. It builds its model and returns
+    ``start(learning_rate)``, which makes a training run from the very weights given, and returns ``step()``: one
+    step, whose loss it returns. What ``start`` needs to do only once in a program stands before it, so that five
+    learning rates are traced as often as they would be there. ``tally()`` stands in the loss, to count traces.
+
+    Attributes:
+      name: of its file.
+      about: what it is, in a few words.
+      weights: makes the first weights, as NumPy arrays.
+      small: makes weights of fewer or smaller layers that fit the same batch: traces are counted on them, as their
+        number does not depend on the sizes, and compiling does.
+      batch: makes one batch, ``(x, labels)``, as NumPy arrays.
+      contenders: by name, the hand-written one first: it is what the others are compared with.
+    """
+
+    name: str
+    about: str
+    weights: Callable[[], Any]
+    small: Callable[[], Any]
+    batch: Callable[[], tuple]
+    contenders: Mapping[str, Callable]
+
+
+def all_workloads() -> dict[str, Workload]:
+    """The workloads of `benchmarks/workloads/`, by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(workloads.__path__))
+    return {name: importlib.import_module(f"{workloads.__name__}.{name}").WORKLOAD for name in names}
