@@ -1,6 +1,7 @@
 """Inside a chapter's kernel: notes each program that `jax.jit` runs, and compiles it for a TPU afterwards."""
 
 import functools
+import os
 import time
 
 import jax
@@ -30,7 +31,10 @@ class Recorded:
                 # Traced now: later, names that it uses may mean something else. The call finds this trace.
                 name = getattr(self._jitted, "__name__", "program")
                 traced = self._jitted.trace(*args, **kwargs)
-                programs.setdefault((id(self), str(traced.jaxpr)), (name, *flat(traced)))
+                if "xla_pmap" not in (
+                    text := str(traced.jaxpr)
+                ):  # pmap chooses its devices when it is traced
+                    programs.setdefault((id(self), text), (name, *flat(traced)))
         return self._jitted(*args, **kwargs)
 
     def __getattr__(self, name):
@@ -42,6 +46,9 @@ class Recorded:
 
 def start():
     """From now on, `jax.jit` returns functions that are recorded."""
+    if jax.__version_info__ < (0, 8, 3):
+        # As the set-up cell does, but for where libtpu is installed: else the chapter trains on wrong products.
+        os.environ["XLA_FLAGS"] = "--xla_cpu_use_xnnpack=false"
     jit = jax.jit
 
     @functools.wraps(jit)
