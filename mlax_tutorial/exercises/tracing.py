@@ -55,7 +55,7 @@ def _check_recorded(given):
             3: "A shape is known while tracing, so Python takes one branch, and JAX never sees the other.",
             2: "The shape of x is (3,), so Python takes the first branch.",
         },
-        "c": {1: "Nothing is left out while recording, used or not. Leaving out is XLA's work."},
+        "c": {1: "Nothing is left out while recording, used or not. Leaving out comes later."},
         "d": {
             0: "Python's sum leaves no trace, but the sine does.",
             2: "What Python computes by itself, and what it prints, is not recorded.",
@@ -80,7 +80,7 @@ recorded = Exercise(
     mistakes=(
         Mistake(_recorded | {"a": 1}, says="three times"),
         Mistake(_recorded | {"b": 3}, says="JAX never sees the other"),
-        Mistake(_recorded | {"c": 1}, says="Leaving out is XLA's work"),
+        Mistake(_recorded | {"c": 1}, says="Leaving out comes later"),
         Mistake(_recorded | {"d": 2}, says="what it prints, is not recorded"),
         Mistake(_recorded | {"e": 1}, says="takes no equation"),
     ),
@@ -247,8 +247,8 @@ def _check_remember(remember):
     got = remember(x)
     if not isinstance(got, tuple) or len(got) != 2:
         raise Failed(
-            "Return two things, the result and the value to be kept: `return result, y`. What a jitted function "
-            "does not return is lost, or leaks.",
+            "Return a tuple of two, the result and the value to be kept: `return result, y`. What a jitted "
+            "function does not return is lost, or leaks.",
             input={"x": x}, expected=_remember(x), got=got,
         )  # fmt: skip
     checks.no_leaks(remember, x)
@@ -293,7 +293,7 @@ remember = Exercise(
     solution=jax.jit(_remember),
     check=_check_remember,
     mistakes=(
-        Mistake(_remember_leaks, says="Return two things"),
+        Mistake(_remember_leaks, says="Return a tuple of two"),
         Mistake(_remember_leaks_and_returns, says="A tracer leaks"),
         Mistake(_remember, says="not jitted"),
         Mistake(_remember_swapped, says="first the result"),
@@ -443,6 +443,10 @@ def _check_dead(dead):
         lax.sin(lax.cos(x))
         return x
 
+    def literals(x):
+        lax.mul(x, 3.0)
+        return lax.mul(x, 2.0)
+
     def several_outputs(x):
         values, _ = lax.top_k(x, 2)
         return values
@@ -452,6 +456,7 @@ def _check_dead(dead):
         "return lax.sin(lax.cos(x))": all_used,
         "a = sin(x); b = cos(a); exp(b); return a * tanh(x), a": chain,
         "lax.sin(lax.cos(x)); return x": all_dead,
+        "lax.mul(x, 3.0); return lax.mul(x, 2.0)": literals,
         "values, indices = lax.top_k(x, 2); return values": several_outputs,
     }
     for text, function in cases.items():
@@ -513,7 +518,7 @@ dead = Exercise(
     title="Find dead code",
     stars=2,
     minutes=15,
-    why="This is the first thing a compiler does with your program: XLA drops what no output needs, so you need not.",
+    why="This is the first thing that is done to your program: what no output needs is dropped before it runs.",
     hints=(
         "Which variables are needed at the very end? Those in `jaxpr.outvars`. Which equation makes them?",
         "Go backwards with a set of needed variables: an equation that makes one of them needs all its inputs.",
