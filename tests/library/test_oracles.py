@@ -40,7 +40,9 @@ def test_bias_broadcasts_as_numpy_does(in_features, shape):
     trainables, _ = layer.init(jax.random.key(0), x)
     assert trainables["bias"].shape == shape
     bias = RNG.normal(size=shape).astype(np.float32)
-    np.testing.assert_allclose(layer.fwd(x, {"bias": jnp.asarray(bias)}, ())[0], np.asarray(x) + bias, rtol=1e-6)
+    np.testing.assert_allclose(
+        layer.fwd(x, {"bias": jnp.asarray(bias)}, ())[0], np.asarray(x) + bias, rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
