@@ -91,9 +91,8 @@ def make_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
 
     donated = ("trainables", "non_trainables", "state") if DONATION_IS_SOUND else ("non_trainables", "state")
     with_ours = jax.jit(step, donate_argnames=donated)
-    with_optax = jax.jit(
-        step, donate_argnames=donated, static_argnames="optimizer"
-    )  # it is made of functions
+    # An optimizer of Optax is a pair of functions, not of arrays, so it is static.
+    with_optax = jax.jit(step, donate_argnames=donated, static_argnames="optimizer")
     return lambda optimizer, *args: (with_optax if _is_optax(optimizer) else with_ours)(optimizer, *args)
 
 

@@ -115,6 +115,19 @@ def test_training_is_deterministic():
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *results))
 
 
+def test_numpy_arrays_train_alike():
+    """They go to the device once; the network draws nothing, so no keys are split for it."""
+    optimizer, model = optim.SGD(0.1), nn.Series(nn.Linear(2), nn.Bias())
+    results = [
+        training.fit(
+            jax.random.key(2), training.make_step(model, loss), optimizer, begin(optimizer, model), x, labels,
+            epochs=2, batch_size=30,
+        )[0]
+        for x, labels in ((X, LABELS), (np.asarray(X), np.asarray(LABELS)))
+    ]  # fmt: skip
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *results))
+
+
 def test_the_old_variables_are_donated():
     optimizer = optim.SGD(0.1, momentum=0.9)
     trainables, rest, state = begin(optimizer, MODEL[:1])
