@@ -81,10 +81,8 @@ test-book: .venv/.made ## compare every stored output (nbval)
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q tests/site
 
-# On a CPU, jaxlib before 0.8.3 takes a matrix for another one that lay at its address (see mlax_tutorial/training.py);
-# the chapters' set-up cell switches that off, and so do the tests.
 test-oldest: .venv-oldest/.made ## library, exercises and chapters on the oldest JAX that is supported
-	XLA_FLAGS=--xla_cpu_use_xnnpack=false .venv-oldest/bin/python $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab --ignore tests/notebooks
+	.venv-oldest/bin/python $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab --ignore tests/notebooks
 	.venv-oldest/bin/python -m tools.notebooks run
 
 test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ

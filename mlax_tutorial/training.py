@@ -13,10 +13,6 @@ import jax.numpy as jnp
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.optim import apply_updates
 
-# On a CPU, jaxlib before 0.8.3 keeps a packed copy of a matrix by its address, and takes it for the matrix after a
-# donated step has written new weights there: training goes on with stale ones. (XNNPACK; gone in 0.8.3.)
-DONATION_IS_SOUND = jax.__version_info__ >= (0, 8, 3)
-
 
 def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
     """Draw the order of one epoch, cut into batches.
@@ -60,8 +56,7 @@ def make_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
       any of Optax'. ``key`` is ``None`` for a model that draws nothing.
 
       The old trainables, non_trainables and state are *donated*: their memory becomes that of the new ones,
-      so do not use them again. (Trainables are not, on versions of JAX that get it wrong: see
-      ``DONATION_IS_SOUND``.)
+      so do not use them again.
 
     Example:
       >>> import jax, jax.numpy as jnp, optax
@@ -89,7 +84,7 @@ def make_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
         updates, state = update(gradients, state, trainables)
         return apply_updates(trainables, updates), non_trainables, state, value
 
-    donated = ("trainables", "non_trainables", "state") if DONATION_IS_SOUND else ("non_trainables", "state")
+    donated = ("trainables", "non_trainables", "state")
     with_ours = jax.jit(step, donate_argnames=donated)
     # An optimizer of Optax is a pair of functions, not of arrays, so it is static.
     with_optax = jax.jit(step, donate_argnames=donated, static_argnames="optimizer")

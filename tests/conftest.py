@@ -2,4 +2,6 @@
 
 import jax
 
+import mlax_tutorial  # noqa: F401  (before any test uses a device)
+
 jax.config.update("jax_num_cpu_devices", 2)

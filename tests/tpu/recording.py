@@ -1,7 +1,6 @@
 """Inside a chapter's kernel: notes each program that `jax.jit` runs, and compiles it for a TPU afterwards."""
 
 import functools
-import os
 import time
 
 import jax
@@ -46,9 +45,6 @@ class Recorded:
 
 def start():
     """From now on, `jax.jit` returns functions that are recorded."""
-    if jax.__version_info__ < (0, 8, 3):
-        # As the set-up cell does, but for where libtpu is installed: else the chapter trains on wrong products.
-        os.environ["XLA_FLAGS"] = "--xla_cpu_use_xnnpack=false"
     jit = jax.jit
 
     @functools.wraps(jit)

@@ -13,17 +13,14 @@ from tools.notebooks.places import Book
 TEMPLATE = """\
 #@title Set-up: install the companion package if it is missing, switch the guards on
 import importlib.util
-import os
 
 if importlib.util.find_spec("mlax_tutorial") is None:
     %pip install -q "{requirement}"
 
 import jax
+import mlax_tutorial  # before JAX first uses a device: it works round a fault that old versions have on a CPU
 import numpy as np
 
-if jax.__version_info__ < (0, 8, 3) and importlib.util.find_spec("libtpu") is None:
-    # On a CPU these versions compute wrong numbers with matrices that a step has donated. Not so:
-    os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_use_xnnpack=false"
 jax.config.update("jax_debug_key_reuse", True)  # a random key used twice is an error
 # So is a value that escapes from its trace. (Before 0.12 this check made JAX forget every trace: far too slow.)
 jax.config.update("jax_check_tracer_leaks", jax.__version_info__ >= (0, 12))
