@@ -52,7 +52,8 @@ notebooks: .venv/.made ## execute the chapters that changed
 	$(PYTHON) -m tools.notebooks build
 
 book: notebooks ## build the rendered book; the last line says which file to open
-	$(PYTHON) -m jupyter_book.cli.main build . -W --keep-going -n --quiet
+	.venv/bin/jupyter-book build . -W --keep-going -n --quiet
+	@test -s $(SITE)/index.html
 	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
 
 lab: .venv/.made ## open the chapters in JupyterLab
