@@ -22,12 +22,18 @@ A layer is two pure functions of them::
 Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``jax.tree.map`` need no wrappers.
 """
 
+from mlax_tutorial.nn.composite import Call, Composite
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import LayerError
 from mlax_tutorial.nn.functional import F, Flatten
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import Bias, Linear
+from mlax_tutorial.nn.parallel import Parallel, Residual
 from mlax_tutorial.nn.series import Series
+from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
 
-__all__ = ["Bias", "Dropout", "F", "Flatten", "Layer", "LayerError", "Linear", "Series", "Summary", "summary"]
+__all__ = [
+    "Bias", "Call", "Composite", "Dropout", "F", "Flatten", "Layer", "LayerError", "Linear", "Parallel", "Remat",
+    "Residual", "Series", "Stack", "Summary", "summary",
+]  # fmt: skip

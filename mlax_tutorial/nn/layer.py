@@ -41,10 +41,15 @@ class Layer:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        dataclasses.dataclass(frozen=True, eq=False, repr=False, init="__init__" not in cls.__dict__)(cls)
+        # A subclass without fields of its own is built like its base (Series, say, takes any number of layers).
+        written = "__init__" in cls.__dict__ or (
+            not inspect.get_annotations(cls) and cls.__init__ is not object.__init__
+        )
+        dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not written)(cls)
         jax.tree_util.register_static(cls)
-        if "inputs" not in cls.__dict__:
-            cls.inputs = _further_inputs(cls.fwd)
+        cls._fields = tuple(field.name for field in dataclasses.fields(cls))
+        if "fwd" in cls.__dict__ and "inputs" not in cls.__dict__:
+            cls.inputs = further_inputs(cls.fwd)
 
     def __post_init__(self):
         canonicalize_fields(self)
@@ -76,21 +81,50 @@ class Layer:
         """
         raise NotImplementedError(f"{type(self).__name__} must define fwd")
 
-    # A container overrides the next two, so that init runs in two phases at any depth (see Series).
+    def init_cache(self, x: Any, length: int, **inputs) -> Any:
+        """Make the cache with which :meth:`decode` handles one request; it is no part of the weights.
+
+        Args:
+          x: an input of one step, an array or a ``jax.ShapeDtypeStruct``.
+          length: for how many steps there must be room.
+          **inputs: the further inputs, if the layer takes any.
+
+        Returns:
+          A pytree of arrays; ``()`` for a layer that remembers nothing.
+        """
+        records = {}
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        specs = jax.tree.map(abstract, (key, x, inputs))
+        jax.eval_shape(lambda key, x, inputs: self._outline(records, "", key, x, **inputs)[0], *specs)
+        return self._build_cache(records, "", length)
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs) -> tuple[Any, Any]:
+        """Apply the layer in inference, with what the cache holds of earlier steps; pure.
+
+        Returns:
+          ``(y, cache)``, the latter updated.
+        """
+        return self.fwd(x, trainables, non_trainables, inference_mode=True, **inputs)[0], cache
+
+    # Containers override the next three, so that init runs in two phases at any depth (see Composite).
 
     def _outline(self, records, path, key, x, **inputs):
-        """Phase one, inside ``jax.eval_shape``: note what this layer is given, return what it gives."""
+        """Phase one, inside ``jax.eval_shape``: note what this layer is given; return ``(y, *variables)``."""
         records[path] = jax.tree.map(abstract, (x, inputs))
-        init_key, fwd_key = jax.random.split(
-            key
-        )  # abstract too, but JAX's key-reuse check looks here as well
-        trainables, non_trainables = self.init(init_key, x, **inputs)
-        return self.fwd(x, trainables, non_trainables, key=fwd_key if self.needs_key else None, **inputs)[0]
+        # abstract, too, but JAX's key-reuse check looks here as well
+        init_key, fwd_key = jax.random.split(key)
+        variables = self.init(init_key, x, **inputs)
+        y, state = self.fwd(x, *variables, key=fwd_key if self.needs_key else None, **inputs)
+        return y, variables[0], state
 
     def _build(self, records, path, key):
         """Phase two: make the variables from what phase one noted."""
         x, inputs = records[path]
         return self.init(key, x, **inputs)
+
+    def _build_cache(self, records, path, length):
+        """Make the cache from what phase one noted."""
+        return ()
 
     def __eq__(self, other):
         return self is other or (type(self) is type(other) and self._value == other._value)
@@ -191,7 +225,7 @@ class Layer:
             )
 
 
-def _further_inputs(fwd) -> frozenset[str]:
+def further_inputs(fwd) -> frozenset[str]:
     """The keyword-only parameters of ``fwd`` beyond those that all layers share."""
     parameters = inspect.signature(fwd).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}

@@ -112,7 +112,7 @@ CALLS = {
     ),
     "an input nobody takes": (
         lambda: MODEL.fwd(X, TRAINABLES, NON_TRAINABLES, mask=X, inference_mode=True),
-        r"^Series: no layer takes the input 'mask'; the layers take \[\]",
+        r"^Series: takes no input 'mask'; further inputs are \[\]",
     ),
     "traced inference_mode": (
         lambda: jax.jit(MODEL.fwd)(X, TRAINABLES, NON_TRAINABLES, key=None, inference_mode=True),

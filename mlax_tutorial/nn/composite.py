@@ -1,0 +1,397 @@
+"""``Composite``: a layer made of layers, put together by a function of your own."""
+
+import inspect
+from typing import Any
+
+import jax
+import jax.extend
+
+from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.nn.layer import Layer, abstract, further_inputs
+
+# It moved from jax.core in JAX 0.9.
+_trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
+
+
+class Composite(Layer):
+    """Base of layers that are made of other layers. List them as fields and write ``forward``.
+
+    ``forward(self, call, x, **inputs)`` returns the output. In it, ``call.attention(x)`` applies the child in the
+    field ``attention``, ``call.blocks[2](x)`` the third of a tuple of layers, and ``call.embed.attend(x)`` another
+    method of a child that is written like ``fwd``. Each gets its own variables and, if it draws random numbers,
+    its own key; a child that is called twice shares its weights between the calls, but never its key.
+
+    The trainables are a dict with one entry a child, ``()`` where a child has none; a field that is a tuple of layers
+    gives a tuple. Likewise the non-trainables. If no child has any, the whole is ``()``.
+
+    Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static.
+
+    Raises:
+      LayerError: on variables of another model, on an input that ``forward`` does not take, when a child was never
+        called, when ``call`` is used inside another transformation (see :class:`Stack` and :class:`Remat`), and
+        whatever a child finds wrong, with its place in front: ``model.attention.query.Linear: …``.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> class Gated(nn.Composite):
+      ...     value: nn.Layer
+      ...     gate: nn.Layer
+      ...     def forward(self, call, x):
+      ...         return call.value(x) * jax.nn.sigmoid(call.gate(x))
+      >>> model, x = Gated(nn.Linear(3), gate=nn.Linear(3)), jnp.ones((2, 4))
+      >>> trainables, non_trainables = model.init(jax.random.key(0), x)
+      >>> jax.tree.map(jnp.shape, trainables)
+      {'gate': {'kernel': (4, 3)}, 'value': {'kernel': (4, 3)}}
+      >>> model.fwd(x, trainables, non_trainables)[0].shape
+      (2, 3)
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "_tree", self._children())
+        object.__setattr__(self, "_flat", dict(_flatten(self._tree)))
+
+    def _children(self) -> Any:
+        """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
+        fields = {name: getattr(self, name) for name in self._fields}
+        return {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
+
+    @property
+    def needs_key(self):
+        return any(layer.needs_key for layer in self._flat.values())
+
+    @property
+    def inputs(self):
+        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(self.forward).parameters.values()):
+            return frozenset().union(*(layer.inputs for layer in self._flat.values()))
+        return further_inputs(self.forward)
+
+    def forward(self, call: "Call", x: Any, **inputs) -> Any:
+        """Compute the output; ``call`` stands for ``self`` with variables and keys in place.
+
+        Args:
+          call: the children, ready to be applied. ``call.inference_mode`` is a Python ``bool``.
+          x: the input.
+          **inputs: further inputs, keyword-only parameters of the subclass' ``forward``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define forward")
+
+    def init(self, key, x, **inputs):
+        # Phase one passes abstract values through the whole model once, and notes what each leaf is given.
+        # Phase two makes the variables. Were each container to run its children's init and fwd by itself,
+        # the work would double with every level of nesting.
+        self.check_init_key(key)
+        records = outline(self, x, inputs, key)
+        return self._build(records, "", key)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        self._check_inputs(inputs)
+        run = _Apply(self, trainables, non_trainables, key, inference_mode)
+        y = self.forward(Call(run), x, **inputs)
+        return y, _gather(self._tree, run.states)
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs):
+        self._check_inputs(inputs)
+        run = _Decode(self, trainables, non_trainables, cache)
+        y = self.forward(Call(run), x, **inputs)
+        return y, _gather(self._tree, run.caches)
+
+    def _outline(self, records, path, key, x, **inputs):
+        self._check_inputs(inputs)
+        run = _Outline(self, records, path, key)
+        y = self.forward(Call(run), x, **inputs)
+        for place, layer in self._flat.items():
+            if place not in run.variables:
+                raise LayerError(
+                    self,
+                    f"forward never calls {place.lstrip('.')} ({layer!r}) when it trains, so its sizes are unknown: "
+                    "call it, or take the field away.",
+                )
+        trainables, non_trainables = (
+            _gather(self._tree, {place: both[role] for place, both in run.variables.items()})
+            for role in (0, 1)
+        )
+        return y, trainables, non_trainables
+
+    def _build(self, records, path, key):
+        keys = jax.random.split(key, len(self._flat))
+        built = {
+            place: layer._build(records, path + place, keys[index])
+            for index, (place, layer) in enumerate(self._flat.items())
+        }
+        return tuple(
+            _gather(self._tree, {place: both[role] for place, both in built.items()}) for role in (0, 1)
+        )
+
+    def _build_cache(self, records, path, length):
+        caches = {
+            place: layer._build_cache(records, path + place, length) for place, layer in self._flat.items()
+        }
+        return _gather(self._tree, caches)
+
+    def _check_inputs(self, inputs):
+        unknown = inputs.keys() - self.inputs
+        if unknown:
+            raise LayerError(
+                self, f"takes no input {sorted(unknown)[0]!r}; further inputs are {sorted(self.inputs)}."
+            )
+
+
+class Call:
+    """What ``forward`` gets: the children of a Composite, ready to be applied. Made by ``fwd``, not by hand.
+
+    Example:
+      >>> from mlax_tutorial import nn
+      >>> class Twice(nn.Composite):
+      ...     layers: tuple
+      ...     def forward(self, call, x, **inputs):
+      ...         for layer in call.layers:
+      ...             x = layer(x, **layer.takes(inputs))
+      ...         return x
+      >>> Twice((nn.Flatten(2), nn.Dropout(0.5)))
+      Twice((Flatten(2), Dropout(0.5)))
+    """
+
+    def __init__(self, run, node=None, place="", method="fwd"):
+        self._run, self._node, self._place, self._method = (
+            run,
+            run.layer._tree if node is None else node,
+            place,
+            method,
+        )
+
+    @property
+    def inference_mode(self) -> bool:
+        return self._run.inference_mode
+
+    def takes(self, inputs: dict) -> dict:
+        """Those of ``inputs`` that this child takes."""
+        return {name: value for name, value in inputs.items() if name in self._node.inputs}
+
+    def __call__(self, x, **inputs):
+        if not isinstance(self._node, Layer):
+            raise LayerError(
+                self._run.layer,
+                f"call{self._place} is no layer but holds {list(self._node)}: call one of those."
+                if isinstance(self._node, dict)
+                else f"call{self._place} is a tuple of {len(self._node)} layers: call one of them, call{self._place}[0](x).",
+            )
+        return self._run.call(self._place, self._node, self._method, x, inputs)
+
+    def __getattr__(self, name):
+        if isinstance(self._node, dict) and name in self._node:
+            return Call(self._run, self._node[name], f"{self._place}.{name}")
+        if isinstance(self._node, Layer) and callable(getattr(self._node, name, None)):
+            return Call(self._run, self._node, self._place, name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = f"; it has {sorted(self._node)}" if isinstance(self._node, dict) else ""
+        raise AttributeError(
+            f"{type(self._run.layer).__name__}: call{self._place} has no layer {name!r}{found}."
+        )
+
+    def __getitem__(self, index):
+        if isinstance(self._node, dict):
+            return Call(self._run, self._node[index], f"{self._place}.{index}")
+        index = range(len(self._node))[index]
+        return Call(self._run, self._node[index], f"{self._place}[{index}]")
+
+    def __len__(self):
+        return len(self._node)
+
+    def __iter__(self):
+        return (
+            self[index] for index in (self._node if isinstance(self._node, dict) else range(len(self._node)))
+        )
+
+
+class _Run:
+    """One run of ``forward``: keeps variables and keys by the child's place."""
+
+    inference_mode = False
+
+    def __init__(self, layer):
+        self.layer, self.trace = layer, _trace_state()
+        self.keys, self.spare = {}, None
+
+    def split(self, key, layers):
+        """A key for each of ``layers`` (by place), and a spare one for children that are called again."""
+        keys = jax.random.split(key, len(layers) + 1)
+        self.keys, self.spare = {place: keys[index] for index, place in enumerate(layers)}, keys[len(layers)]
+
+    def key_for(self, place, layer):
+        if not layer.needs_key or self.spare is None:
+            return None
+        if place in self.keys:
+            return self.keys.pop(place)
+        self.spare, key = jax.random.split(self.spare)
+        return key
+
+    def call(self, place, layer, method, x, inputs):
+        if _trace_state() != self.trace:
+            raise LayerError(
+                self.layer,
+                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), where its keys "
+                "and its updates would be lost: use nn.Remat for recomputation, nn.Stack for a repeated block, "
+                "nn.Recurrent for a loop over time, or transform the whole layer.",
+            )
+        try:
+            return self.apply(place, layer, method, x, inputs)
+        except Exception as error:
+            locate(error, place, layer)
+            raise
+
+
+class _Apply(_Run):
+    def __init__(self, layer, trainables, non_trainables, key, inference_mode):
+        super().__init__(layer)
+        self.inference_mode = inference_mode
+        self.trainables = _spread(layer, trainables, "trainables")
+        self.states = _spread(layer, non_trainables, "non_trainables")
+        needing = [place for place, child in layer._flat.items() if child.needs_key]
+        if key is not None and inference_mode is not True and needing:
+            layer.check_key(key)
+            self.split(key, needing)
+
+    def apply(self, place, layer, method, x, inputs):
+        y, self.states[place] = getattr(layer, method)(
+            x,
+            self.trainables[place],
+            self.states[place],
+            key=self.key_for(place, layer),
+            inference_mode=self.inference_mode,
+            **inputs,
+        )
+        return y
+
+
+class _Outline(_Run):
+    def __init__(self, layer, records, path, key):
+        super().__init__(layer)
+        self.records, self.path, self.variables = records, path, {}
+        self.split(key, layer._flat)
+
+    def apply(self, place, layer, method, x, inputs):
+        if place not in self.variables:
+            if method != "fwd":
+                raise LayerError(
+                    layer, f"{method} comes before the layer itself is called, so its sizes are unknown yet."
+                )
+            y, *variables = layer._outline(self.records, self.path + place, self.keys.pop(place), x, **inputs)
+        else:
+            y, state = getattr(layer, method)(
+                x, *self.variables[place], key=self.key_for(place, layer), inference_mode=False, **inputs
+            )
+            variables = self.variables[place][0], state
+        self.variables[place] = tuple(variables)
+        return y
+
+
+class _Decode(_Run):
+    inference_mode = True
+
+    def __init__(self, layer, trainables, non_trainables, cache):
+        super().__init__(layer)
+        self.trainables = _spread(layer, trainables, "trainables")
+        self.states = _spread(layer, non_trainables, "non_trainables")
+        self.caches = _spread(layer, cache, "cache")
+        self.used = set()
+
+    def apply(self, place, layer, method, x, inputs):
+        if method != "fwd":
+            return getattr(layer, method)(
+                x, self.trainables[place], self.states[place], inference_mode=True, **inputs
+            )[0]
+        if place in self.used and jax.tree.leaves(self.caches[place]):
+            raise LayerError(layer, "is called twice, but has one cache: make it two layers to decode.")
+        self.used.add(place)
+        y, self.caches[place] = layer.decode(
+            x, self.trainables[place], self.states[place], self.caches[place], **inputs
+        )
+        return y
+
+
+def outline(layer: Layer, x, inputs, key=None) -> dict:
+    """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
+    records = {}
+    if key is None:
+        key = jax.eval_shape(lambda: jax.random.key(0))
+    specs = jax.tree.map(abstract, (key, x, inputs))
+    jax.eval_shape(lambda key, x, inputs: layer._outline(records, "", key, x, **inputs)[0], *specs)
+    return records
+
+
+def _has_layers(cls, name, value):
+    """Whether a field holds children: a layer, or a tuple of layers, which may be nested."""
+    if isinstance(value, Layer):
+        return True
+    if not isinstance(value, tuple):
+        return False
+    have = [_has_layers(cls, name, item) for item in value]
+    if any(have) and not all(have):
+        other = value[have.index(False)]
+        raise ValueError(
+            f"{cls.__name__}: {name} mixes layers with {show(other)}: wrap a function in nn.F(…)."
+        )
+    return any(have)
+
+
+def _flatten(tree, place=""):
+    if isinstance(tree, Layer):
+        yield place, tree
+    elif isinstance(tree, dict):
+        for name, child in tree.items():
+            yield from _flatten(child, f"{place}.{name}")
+    else:
+        for index, child in enumerate(tree):
+            yield from _flatten(child, f"{place}[{index}]")
+
+
+def _gather(tree, by_place, place=""):
+    """Put variables by place into the shape of ``tree``; ``()`` for a container that has none."""
+    if isinstance(tree, Layer):
+        return by_place[place]
+    if isinstance(tree, dict):
+        children = {name: _gather(child, by_place, f"{place}.{name}") for name, child in tree.items()}
+        return () if all(map(_is_empty, children.values())) else children
+    children = tuple(_gather(child, by_place, f"{place}[{index}]") for index, child in enumerate(tree))
+    return () if all(map(_is_empty, children)) else children
+
+
+def _spread(layer, variables, role):
+    """The inverse of ``_gather``."""
+    found = {}
+
+    def visit(tree, variables, place):
+        if isinstance(tree, Layer):
+            found[place] = variables
+        elif isinstance(tree, dict):
+            if not _is_empty(variables) and (
+                not isinstance(variables, dict) or variables.keys() != tree.keys()
+            ):
+                refuse(place, f"a dict with keys {sorted(tree)}", variables)
+            for name, child in tree.items():
+                visit(child, () if _is_empty(variables) else variables[name], f"{place}.{name}")
+        else:
+            if not _is_empty(variables) and not (
+                isinstance(variables, tuple) and len(variables) == len(tree)
+            ):
+                refuse(place, f"a tuple with one entry for each of {len(tree)} layers", variables)
+            for index, child in enumerate(tree):
+                visit(child, () if _is_empty(variables) else variables[index], f"{place}[{index}]")
+
+    def refuse(place, wanted, got):
+        raise LayerError(
+            layer,
+            f"{role}{place} expect {wanted}, got {describe(got)}: pass the {role} that this model's own "
+            f"{'init_cache' if role == 'cache' else 'init'} returned.",
+        )
+
+    visit(layer._tree, variables, "")
+    return found
+
+
+def _is_empty(variables):
+    return isinstance(variables, tuple) and not variables

@@ -1,0 +1,66 @@
+"""``Parallel`` and ``Residual``: layers side by side."""
+
+from mlax_tutorial.nn.composite import Composite
+from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.series import Sequence, child
+
+
+class Parallel(Sequence):
+    """Apply layers to the same input; the outputs are a tuple, ``(y_0, y_1, …)``.
+
+    Variables, keys and further inputs are as in :class:`Series`. An :class:`F` after it puts the outputs together.
+
+    Args:
+      *layers: the layers. Indexing and slicing work.
+      **named: instead, layers with names; the outputs are a tuple all the same.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> branches = nn.Parallel(nn.Linear(2), nn.Linear(3))
+      >>> model, x = nn.Series(branches, nn.F(lambda ys: jnp.concatenate(ys, axis=-1))), jnp.ones((5, 4))
+      >>> model.fwd(x, *model.init(jax.random.key(0), x))[0].shape
+      (5, 5)
+    """
+
+    def forward(self, call, x, **inputs):
+        return tuple(layer(x, **layer.takes(inputs)) for layer in call)
+
+
+class Residual(Composite):
+    """Add what a layer makes of the input to the input itself, :math:`y = x + f(x)`; shape ``(…) -> (…)``.
+
+    Args:
+      layer: the function :math:`f`; several layers make one by :class:`Series`.
+      shortcut: what to make of the input before it is added, where :math:`f` changes its shape, for instance a
+        ``Linear``; by default nothing.
+
+    Raises:
+      LayerError: if the two that are to be added differ in shape or dtype.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> model, x = nn.Residual(nn.F(jnp.sin)), jnp.zeros(3)
+      >>> model.fwd(x, *model.init(jax.random.key(0), x))[0]
+      Array([0., 0., 0.], dtype=float32)
+
+    Reference: He, Zhang, Ren and Sun, *Deep Residual Learning for Image Recognition* (2016).
+    """
+
+    layer: Layer = hyperparameter(child)
+    shortcut: Layer | None = hyperparameter(optional(child), default=None)
+
+    def forward(self, call, x, **inputs):
+        y = call.layer(x, **call.layer.takes(inputs))
+        if self.shortcut is not None:
+            x = call.shortcut(x, **call.shortcut.takes(inputs))
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            raise LayerError(
+                self,
+                f"layer and shortcut must agree, got {describe(y)} and {describe(x)}: let the layer keep the shape, "
+                "or give a shortcut that changes it likewise.",
+            )
+        return x + y

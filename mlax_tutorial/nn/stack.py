@@ -1,0 +1,199 @@
+"""``Stack`` and ``Remat``: deep models in little code and little memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.nn.composite import outline
+from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
+from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.nn.series import child
+
+
+class Wrapper(Layer):
+    """Base of layers that hold one other and hand on what it needs."""
+
+    @property
+    def needs_key(self):
+        return self.layer.needs_key
+
+    @property
+    def inputs(self):
+        return self.layer.inputs
+
+    def init(self, key, x, **inputs):
+        self.check_init_key(key)
+        return self._build(outline(self, x, inputs, key), "", key)
+
+    def _repeatable(self, key, inference_mode, *shape):
+        """The bits of new keys, and what makes keys of them. What is recomputed draws the same numbers once more, on
+        purpose; JAX's check would take that for a reused key. It does see that ``key`` itself is used once."""
+        if key is None or not self.needs_key or inference_mode:
+            return None, lambda bits: None
+        self.check_key(key)
+        implementation = jax.random.key_impl(key)
+        bits = jax.random.key_data(jax.random.split(key, shape or 1))
+        return bits if shape else bits[0], lambda bits: jax.random.wrap_key_data(bits, impl=implementation)
+
+
+class Remat(Wrapper):
+    """Compute what a layer did in the forward pass once more in the backward pass, instead of storing it.
+
+    The same variables, outputs and gradients; less memory, more time. Shape, inputs and errors are the layer's.
+
+    Args:
+      layer: any layer.
+      policy: what may be stored all the same, one of ``jax.checkpoint_policies``; by default nothing.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> model, x = nn.Remat(nn.Series(nn.Linear(8), nn.F(jnp.sin))), jnp.ones((5, 4))
+      >>> trainables, _ = model.init(jax.random.key(0), x)
+      >>> str(jax.make_jaxpr(jax.grad(lambda t: model.fwd(x, t, ())[0].sum()))(trainables)).count("sin ")
+      1
+
+    Reference: Chen, Xu, Zhang and Guestrin, *Training Deep Nets with Sublinear Memory Cost* (2016).
+    """
+
+    layer: Layer = hyperparameter(child)
+    policy: Callable | None = hyperparameter(optional(function), default=None)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        self.check_inference_mode(inference_mode)
+        bits, wrap = self._repeatable(key, inference_mode)
+
+        def fwd(x, trainables, non_trainables, bits, inputs):
+            return self.layer.fwd(
+                x, trainables, non_trainables, key=wrap(bits), inference_mode=inference_mode, **inputs
+            )
+
+        return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs):
+        return self.layer.decode(x, trainables, non_trainables, cache, **inputs)
+
+    def _outline(self, records, path, key, x, **inputs):
+        return self.layer._outline(records, path, key, x, **inputs)
+
+    def _build(self, records, path, key):
+        return self.layer._build(records, path, key)
+
+    def _build_cache(self, records, path, length):
+        return self.layer._build_cache(records, path, length)
+
+
+class Stack(Wrapper):
+    """Apply a layer ``depth`` times, each time with variables of its own; shape ``(…) -> (…)``.
+
+    Like a :class:`Series` of equal layers, but traced and compiled once, as the body of a ``scan``: compile time
+    and program size do not grow with the depth. The variables are those of one layer with one more leading axis, of
+    size ``depth``.
+
+    Args:
+      layer: the block, whose output has the shape and dtype of its input. Further inputs go to every block.
+      depth: how many.
+      remat: which values of a block may be stored for the backward pass, one of ``jax.checkpoint_policies``
+        (``jax.checkpoint_policies.nothing_saveable`` stores only each block's input); by default all are.
+      unroll: how many blocks to put into one round of the loop.
+
+    Raises:
+      LayerError: if the block changes shape or dtype of its input, or the variables have another depth.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> block = nn.Residual(nn.Series(nn.Linear(4), nn.F(jnp.tanh)))
+      >>> model, x = nn.Stack(block, depth=8), jnp.ones((5, 4))
+      >>> trainables, _ = model.init(jax.random.key(0), x)
+      >>> jax.tree.map(jnp.shape, trainables)
+      {'layer': ({'kernel': (8, 4, 4)}, ())}
+    """
+
+    layer: Layer = hyperparameter(child)
+    depth: int = hyperparameter(integer)
+    remat: Callable | None = hyperparameter(optional(function), default=None)
+    unroll: int = hyperparameter(integer, default=1)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        self._check_depth(trainables=trainables, non_trainables=non_trainables)
+        self.check_inference_mode(inference_mode)
+        bits, wrap = self._repeatable(key, inference_mode, self.depth)
+
+        def block(x, each):
+            trainables, non_trainables, bits = each
+            y, non_trainables = self._located(
+                self.layer.fwd,
+                x,
+                trainables,
+                non_trainables,
+                key=wrap(bits),
+                inference_mode=inference_mode,
+                **inputs,
+            )
+            self._check_output(x, y)
+            return y, non_trainables
+
+        if self.remat is not None:  # a scan's body needs no barrier against common subexpressions
+            block = jax.checkpoint(block, policy=self.remat, prevent_cse=False)
+        return jax.lax.scan(
+            block,
+            x,
+            (trainables, non_trainables, bits),
+            length=self.depth,
+            unroll=min(self.unroll, self.depth),
+        )
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs):
+        self._check_depth(trainables=trainables, non_trainables=non_trainables, cache=cache)
+
+        def block(x, each):
+            return self._located(self.layer.decode, x, *each, **inputs)
+
+        return jax.lax.scan(block, x, (trainables, non_trainables, cache), length=self.depth)
+
+    def _outline(self, records, path, key, x, **inputs):
+        try:
+            y, *variables = self.layer._outline(records, path + "[…]", key, x, **inputs)
+        except Exception as error:
+            locate(error, "[…]", self.layer)
+            raise
+        self._check_output(x, y)
+        return y, *jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), variables)
+
+    def _build(self, records, path, key):
+        return jax.vmap(lambda key: self.layer._build(records, path + "[…]", key))(
+            jax.random.split(key, self.depth)
+        )
+
+    def _build_cache(self, records, path, length):
+        cache = self.layer._build_cache(records, path + "[…]", length)
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), cache)
+
+    def _located(self, function, *arguments, **keywords):
+        try:
+            return function(*arguments, **keywords)
+        except Exception as error:
+            locate(error, "[…]", self.layer)
+            raise
+
+    def _check_output(self, x, y):
+        if jax.tree.map(abstract, x) != jax.tree.map(abstract, y):
+            raise LayerError(
+                self,
+                f"the block must keep shape and dtype, got {describe(x)} and gave {describe(y)}: only then can its output "
+                "be the next one's input.",
+            )
+
+    def _check_depth(self, **trees: Any):
+        for role, tree in trees.items():
+            for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+                if leaf.shape[:1] != (self.depth,):
+                    raise LayerError(
+                        self,
+                        f"{role}{jax.tree_util.keystr(path)} expects a leading axis of size depth={self.depth}, got "
+                        f"{describe(leaf)}: pass the {role} that this model's own init returned.",
+                    )

@@ -1,0 +1,33 @@
+"""The law table: one row a layer, one row an optimizer. A new public class without a row fails the suite.
+
+The laws in ``test_layer_laws.py``, ``test_optimizer_laws.py`` and the TPU compilation read these rows.
+"""
+
+import dataclasses
+import inspect
+
+from mlax_tutorial import nn, optim
+from tests.library.rows import basic, containers, optimizers
+from tests.library.rows.row import LayerRow
+
+LAYERS: list[LayerRow] = [*basic.LAYERS, *containers.LAYERS]
+OPTIMIZERS = optimizers.OPTIMIZERS
+
+# Bases that are not layers or optimizers by themselves.
+BASES = {nn.Layer, nn.Composite, optim.Optimizer}
+
+
+def public_classes(module, base):
+    """The public subclasses of ``base`` that a module offers, bases left out."""
+    named = (getattr(module, name) for name in module.__all__)
+    return {item for item in named if inspect.isclass(item) and issubclass(item, base)} - BASES
+
+
+def classes(layer):
+    """The classes of a layer and of all that it holds."""
+    yield type(layer)
+    for field in dataclasses.fields(layer):
+        value = getattr(layer, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, nn.Layer):
+                yield from classes(item)

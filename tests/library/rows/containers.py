@@ -1,0 +1,73 @@
+"""Rows of the law table: layers made of layers."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from tests.library.rows.row import BIAS_SUM, LayerRow
+
+
+class Gated(nn.Composite):
+    """Calls one child twice, and draws."""
+
+    value: nn.Layer
+    gates: tuple
+    drop: nn.Layer
+
+    def forward(self, call, x):
+        y = call.drop(call.value(x))
+        for gate in call.gates:
+            y = y * jax.nn.sigmoid(gate(x))
+        return call.drop(call.value(y) * y)
+
+
+def _concatenate(ys):
+    return jnp.concatenate(ys, axis=-1)
+
+
+BLOCK = nn.Residual(nn.Series(nn.Linear(4), nn.Bias(), nn.F(jnp.tanh), nn.Dropout(0.5)))
+
+LAYERS = [
+    LayerRow(
+        nn.Series(
+            nn.Flatten(2), nn.Linear(5), nn.Bias(), nn.F(jax.nn.relu), nn.Series(nn.Linear(2), nn.F(jnp.tanh))
+        ),
+        (4, 3),
+        accumulates=BIAS_SUM,
+        unlike=(nn.Series(nn.Flatten(2)), nn.Series(nn.Flatten(2), nn.Linear(5))),
+    ),
+    LayerRow(
+        nn.Series(nn.Linear(5), nn.Dropout(0.5), nn.Series(nn.Dropout(0.2), nn.Linear(2)), nn.Dropout(0.1)),
+        (4,),
+        draws=True,
+        unlike=(nn.Series(nn.Linear(5), nn.Dropout(0.5), nn.Dropout(0.2), nn.Linear(2), nn.Dropout(0.1)),),
+    ),
+    LayerRow(nn.Series(), (4,), unlike=(nn.Series(nn.Flatten(1)),), same=nn.Series()),
+    LayerRow(
+        nn.Series(body=nn.Linear(3), bias=nn.Bias(), act=nn.F(jnp.tanh)),
+        (4,),
+        accumulates=BIAS_SUM,
+        unlike=(nn.Series(nn.Linear(3), nn.Bias(), nn.F(jnp.tanh)), nn.Series(body=nn.Linear(3))),
+        same=nn.Series(body=nn.Linear(3), bias=nn.Bias(), act=nn.F(jnp.tanh)),
+    ),
+    LayerRow(
+        nn.Series(nn.Parallel(nn.Linear(2), nn.Series(nn.Linear(3), nn.Bias())), nn.F(_concatenate)),
+        (4,),
+        accumulates=BIAS_SUM,
+        unlike=(nn.Series(nn.Series(nn.Linear(2), nn.Series(nn.Linear(3), nn.Bias())), nn.F(_concatenate)),),
+    ),
+    LayerRow(
+        nn.Residual(nn.Series(nn.Linear(3), nn.F(jnp.tanh)), shortcut=nn.Linear(3)),
+        (4,),
+        unlike=(nn.Residual(nn.Series(nn.Linear(3), nn.F(jnp.tanh))),),
+    ),
+    LayerRow(Gated(nn.Linear(4), (nn.Linear(4), nn.Linear(4)), nn.Dropout(0.5)), (4,), draws=True),
+    LayerRow(nn.Remat(BLOCK), (4,), draws=True, accumulates=BIAS_SUM, unlike=(BLOCK,)),
+    LayerRow(
+        nn.Stack(BLOCK, depth=3, remat=jax.checkpoint_policies.nothing_saveable),
+        (4,),
+        draws=True,
+        accumulates=BIAS_SUM,
+        unlike=(nn.Stack(BLOCK, 3), nn.Stack(BLOCK, 2)),
+    ),
+]
