@@ -28,12 +28,13 @@ from mlax_tutorial.nn.errors import LayerError
 from mlax_tutorial.nn.functional import F, Flatten
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import Bias, Linear
+from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
 from mlax_tutorial.nn.parallel import Parallel, Residual
 from mlax_tutorial.nn.series import Series
 from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
 
 __all__ = [
-    "Bias", "Call", "Composite", "Dropout", "F", "Flatten", "Layer", "LayerError", "Linear", "Parallel", "Remat",
+    "Bias", "Call", "Composite", "Dropout", "F", "Flatten", "Layer", "LayerError", "Linear", "MultiHeadAttention", "Parallel", "Remat",
     "Residual", "Series", "Stack", "Summary", "summary",
 ]  # fmt: skip

@@ -53,6 +53,24 @@ def probability(value) -> float:
     return number
 
 
+def boolean(value) -> bool:
+    """A Python ``bool``."""
+    if not isinstance(value, bool):
+        raise ValueError("must be True or False")
+    return value
+
+
+def choice(*options: str) -> Callable[[Any], str]:
+    """One of some strings."""
+
+    def choose(value):
+        if value not in options:
+            raise ValueError(f"must be one of {', '.join(map(repr, options))}")
+        return value
+
+    return choose
+
+
 def floating_dtype(value) -> Any:
     """A NumPy dtype object, the same whether it was written as a string, a scalar type or a dtype."""
     try:

@@ -1,0 +1,246 @@
+"""Attention as functions: logits, mask, softmax, weighted values; and the same in chunks, for long sequences.
+
+Shapes throughout: queries ``(..., queries, heads, head_dim)``, keys and values ``(..., keys, kv_heads, head_dim)``, where ``kv_heads``
+divides ``heads``: each key and value head serves ``heads / kv_heads`` heads of the query (Ainslie et al. 2023). A mask is
+Boolean, ``(..., queries, keys)``, the same for all heads; ``True`` means "may be looked at".
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.nn.linear import accumulator
+
+
+def attention_logits(query, key, *, accum_dtype=None, precision=None):
+    r"""How well each query fits each key: :math:`q \cdot k / \sqrt{d}`.
+
+    Args:
+      query: ``(..., queries, heads, head_dim)``.
+      key: ``(..., keys, kv_heads, head_dim)``.
+      accum_dtype: dtype of the result; ``None`` is float32 for half precision, otherwise the input's.
+      precision: of the product, see ``jax.lax.Precision``.
+
+    Returns:
+      ``(..., kv_heads, heads / kv_heads, queries, keys)`` in ``accum_dtype``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> attention_logits(jnp.ones((7, 4, 16)), jnp.ones((9, 2, 16))).shape
+      (2, 2, 7, 9)
+    """
+    *batch, queries, heads, head_dim = query.shape
+    grouped = query.reshape(*batch, queries, key.shape[-2], heads // key.shape[-2], head_dim)
+    grouped = grouped * jnp.asarray(1 / math.sqrt(head_dim), query.dtype)
+    return jnp.einsum(
+        "...qhgd,...khd->...hgqk",
+        grouped,
+        key,
+        precision=precision,
+        preferred_element_type=accum_dtype or accumulator(query.dtype),
+    )
+
+
+def attention_weights(logits, mask=None):
+    """Softmax over the keys that the mask allows; a query that may look at nothing gets zeros.
+
+    Args:
+      logits: ``(..., kv_heads, groups, queries, keys)``.
+      mask: ``(..., queries, keys)``, Boolean, or ``None``.
+
+    Returns:
+      Weights of the shape and dtype of ``logits``; over the last axis they sum to 1.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> attention_weights(jnp.zeros((1, 1, 2, 2)), jnp.array([[True, False], [True, True]]))[0, 0]
+      Array([[1. , 0. ],
+             [0.5, 0.5]], dtype=float32)
+    """
+    if mask is None:
+        return jax.nn.softmax(logits, axis=-1)
+    mask = mask[..., None, None, :, :]
+    # A finite stand-in for minus infinity: where all are masked, infinities would make NaN.
+    weights = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
+    return jnp.where(mask, weights, jnp.zeros_like(weights))
+
+
+def weighted_values(weights, value, *, precision=None):
+    """The mean of the values under the weights.
+
+    Args:
+      weights: ``(..., kv_heads, groups, queries, keys)``.
+      value: ``(..., keys, kv_heads, head_dim)``.
+      precision: of the product, see ``jax.lax.Precision``.
+
+    Returns:
+      ``(..., queries, heads, head_dim)`` in the dtype of ``value``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> weighted_values(jnp.ones((2, 2, 7, 9)) / 9, jnp.ones((9, 2, 16))).shape
+      (7, 4, 16)
+    """
+    y = jnp.einsum(
+        "...hgqk,...khd->...qhgd",
+        weights.astype(value.dtype),
+        value,
+        precision=precision,
+        preferred_element_type=value.dtype,
+    )
+    return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1])
+
+
+def causal_mask(queries: int, keys: int, offset=0):
+    """Each query may look at the keys up to its own place: ``(queries, keys)``, Boolean.
+
+    Args:
+      queries: how many queries.
+      keys: how many keys.
+      offset: place of the first query among the keys; may be traced.
+
+    Example:
+      >>> causal_mask(2, 3, offset=1)
+      Array([[ True,  True, False],
+             [ True,  True,  True]], dtype=bool)
+    """
+    return jnp.arange(keys)[None] <= (offset + jnp.arange(queries))[:, None]
+
+
+def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
+    """Attention in its plain form, which stores the weights of all pairs: memory ``O(queries * keys)``.
+
+    Args:
+      query, key, value, mask: see the top of the module.
+      accum_dtype: dtype of logits and softmax; ``None`` is float32 for half precision, otherwise the input's.
+      precision: of the products, see ``jax.lax.Precision``.
+
+    Returns:
+      ``(..., queries, heads, head_dim)`` in the dtype of the query.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> attend(jnp.ones((7, 4, 16)), jnp.ones((9, 2, 16)), jnp.ones((9, 2, 16))).shape
+      (7, 4, 16)
+
+    References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA: Training Generalized
+    Multi-Query Transformer Models from Multi-Head Checkpoints* (2023).
+    """
+    logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
+    return weighted_values(attention_weights(logits, mask), value, precision=precision)
+
+
+def attend_in_chunks(
+    query, key, value, *, mask=None, causal=False, chunk_size=128, accum_dtype=None, precision=None
+):
+    """The same as :func:`attend`, a chunk of keys at a time: memory ``O(queries * chunk_size)``, also backward.
+
+    The softmax is put together from its parts: each chunk keeps its largest logit and the sum of its exponentials,
+    and earlier parts are scaled when a larger logit comes. The backward pass computes each chunk anew.
+
+    Args:
+      query, key, value, mask: see the top of the module.
+      causal: whether each query may look at earlier keys and its own only; costs no ``queries * keys`` mask.
+      chunk_size: keys at a time; must divide their number.
+      accum_dtype, precision: as for :func:`attend`.
+
+    Returns:
+      ``(..., queries, heads, head_dim)`` in the dtype of the query.
+
+    Raises:
+      ValueError: if ``chunk_size`` does not divide the number of keys.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> x = jnp.ones((8, 2, 4))
+      >>> bool(jnp.allclose(attend_in_chunks(x, x, x, chunk_size=4), attend(x, x, x)))
+      True
+
+    Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
+    """
+    queries, keys = query.shape[-3], key.shape[-3]
+    if keys % chunk_size:
+        raise ValueError(
+            f"attend_in_chunks: chunk_size must divide the {keys} keys, got {chunk_size}: pad or choose another."
+        )
+    dtype = jnp.dtype(accum_dtype or accumulator(query.dtype))
+    lowest = jnp.finfo(dtype).min
+
+    def chunk(array, start, axis):
+        return lax.dynamic_slice_in_dim(array, start, chunk_size, array.ndim + axis)
+
+    @functools.partial(jax.checkpoint, prevent_cse=False)  # the body of a scan needs no barrier
+    def body(carry, start):
+        total, largest, normalizer = carry
+        logits = attention_logits(query, chunk(key, start, -3), accum_dtype=dtype, precision=precision)
+        allowed = None if mask is None else chunk(mask, start, -1)
+        if causal:
+            # the chunk starts at `start`, so the first query stands at -start in it
+            earlier = causal_mask(queries, chunk_size, -start)
+            allowed = earlier if allowed is None else jnp.logical_and(*jnp.broadcast_arrays(allowed, earlier))
+        if allowed is not None:
+            allowed = allowed[..., None, None, :, :]
+            logits = jnp.where(allowed, logits, lowest)
+        now = lax.stop_gradient(jnp.maximum(largest, jnp.max(logits, axis=-1)))
+        weights = jnp.exp(logits - now[..., None])
+        if allowed is not None:
+            weights = jnp.where(allowed, weights, jnp.zeros_like(weights))
+        rescale = jnp.exp(largest - now)
+        values = jnp.einsum(
+            "...hgqk,...khd->...hgqd",
+            weights.astype(value.dtype),
+            chunk(value, start, -3),
+            precision=precision,
+            preferred_element_type=dtype,
+        )
+        return (
+            total * rescale[..., None] + values,
+            now,
+            normalizer * rescale + jnp.sum(weights, axis=-1),
+        ), None
+
+    shape = jax.eval_shape(attention_logits, query, key).shape[:-1]
+    # like the query, so that under shard_map they vary over the mesh as it does
+    start = tuple(
+        lax.full_like(query, fill, dtype, shape)
+        for fill, shape in ((0, (*shape, value.shape[-1])), (lowest, shape), (0, shape))
+    )
+    (total, _, normalizer), _ = lax.scan(body, start, jnp.arange(0, keys, chunk_size))
+    y = total / jnp.where(normalizer == 0, jnp.ones_like(normalizer), normalizer)[..., None]
+    y = jnp.moveaxis(y, -2, -4)  # (..., queries, kv_heads, groups, head_dim)
+    return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1]).astype(query.dtype)
+
+
+def rotary(x, positions, base: float = 10_000.0):
+    r"""Turn pairs of features by angles that grow with the position, so that products know distances.
+
+    Features :math:`i` and :math:`i + d/2` are turned by :math:`p \cdot base^{-2i/d}` at position :math:`p`. The angles
+    are computed in float32, since bfloat16 cannot tell position 257 from 256.
+
+    Args:
+      x: queries or keys, ``(..., length, heads, head_dim)``, with an even ``head_dim``.
+      positions: ``(..., length)``, integers.
+      base: of the wavelengths.
+
+    Returns:
+      An array of the shape and dtype of ``x``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> rotary(jnp.ones((3, 2, 8)), jnp.arange(3))[0, 0, :2]
+      Array([1., 1.], dtype=float32)
+
+    Reference: Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding* (2021).
+    """
+    dtype, half = accumulator(x.dtype), x.shape[-1] // 2
+    wavelengths = jnp.asarray(base, dtype) ** (-jnp.arange(half, dtype=dtype) / jnp.asarray(half, dtype))
+    angles = positions[..., None, None].astype(dtype) * lax.broadcast_in_dim(
+        wavelengths, (1,) * (positions.ndim + 1) + (half,), (positions.ndim + 1,)
+    )
+    angles = jnp.expand_dims(angles, tuple(range(x.ndim - angles.ndim)))
+    sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
+    first, second = x[..., :half], x[..., half:]
+    return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)

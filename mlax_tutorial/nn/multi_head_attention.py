@@ -1,0 +1,270 @@
+"""``MultiHeadAttention``: queries, keys and values from one input or two, and a cache for decoding."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.nn.attention import attend, attend_in_chunks, causal_mask, rotary
+from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.hyperparameters import (
+    boolean,
+    floating_dtype,
+    function,
+    hyperparameter,
+    integer,
+    optional,
+)
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.linear import lecun_normal
+
+
+class MultiHeadAttention(Layer):
+    r"""Let every place look at every other: ``(..., length, features) -> (..., length, features)``.
+
+    Each head has queries, keys and values of its own, :math:`y = \mathrm{softmax}(q k^T / \sqrt{d}) v`, and a last
+    kernel mixes the heads. The trainables are four kernels, ``query`` of shape ``(features, heads, head_dim)``, ``key`` and
+    ``value`` of shape ``(features, kv_heads, head_dim)``, and ``out`` of shape ``(heads, head_dim, features)``: the heads are
+    an axis of their own, along which the kernels may be sharded.
+
+    Further inputs, of ``init`` and ``fwd`` alike:
+
+    * ``context``, ``(..., keys, context_features)``: what to look at instead of ``x`` (cross attention);
+    * ``mask``, ``(..., length, keys)``, Boolean: ``True`` where a place may be looked at. For padding, give
+      ``present[..., None, :]``, of shape ``(..., 1, keys)``.
+
+    Args:
+      heads: how many heads of queries.
+      head_dim: features of a head; by default those of ``x`` divided by ``heads``.
+      kv_heads: how many heads of keys and values; each serves ``heads / kv_heads`` heads of queries. By default ``heads``.
+      causal: whether a place may look only at itself and earlier ones.
+      rotary_base: base of the wavelengths of rotary positions, for instance 10,000; ``None`` is no positions.
+      chunk_size: keys at a time, which bounds the memory (see :func:`attend_in_chunks`); ``None`` is all at once.
+      kernel_initializer: ``(key, shape, dtype) -> array`` for a kernel of shape ``(in, out)``.
+      precision: of the products, see ``jax.lax.Precision``.
+      accum_dtype: dtype of logits and softmax; ``None`` is float32 for half precision, otherwise the input's.
+      param_dtype: of the kernels; by default the input's.
+
+    Raises:
+      LayerError: if shapes do not fit, a mask is not Boolean, or a causal layer is given a context.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> layer, x = nn.MultiHeadAttention(heads=4, causal=True), jnp.ones((2, 10, 32))
+      >>> trainables, _ = layer.init(jax.random.key(0), x)
+      >>> trainables["query"].shape, layer.fwd(x, trainables, ())[0].shape
+      ((32, 4, 8), (2, 10, 32))
+
+    One step after the other, with what came before in a cache:
+
+      >>> cache, whole = layer.init_cache(x[:, :1], length=10), layer.fwd(x, trainables, ())[0]
+      >>> for step in range(3):
+      ...     y, cache = layer.decode(x[:, step : step + 1], trainables, (), cache)
+      >>> bool(jnp.allclose(y[:, 0], whole[:, 2], atol=1e-5))
+      True
+
+    References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA* (2023), for ``kv_heads``; Su et
+    al., *RoFormer* (2021), for rotary positions.
+    """
+
+    heads: int = hyperparameter(integer)
+    head_dim: int | None = hyperparameter(optional(integer), default=None)
+    kv_heads: int | None = hyperparameter(optional(integer), default=None)
+    causal: bool = hyperparameter(boolean, default=False)
+    rotary_base: float | None = hyperparameter(optional(lambda value: _base(value)), default=None)
+    chunk_size: int | None = hyperparameter(optional(integer), default=None)
+    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
+    precision: Any = hyperparameter(optional(lax.Precision), default=None)
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.heads % self._kv_heads:
+            raise ValueError(
+                f"MultiHeadAttention: kv_heads must divide heads={self.heads}, got {self.kv_heads}."
+            )
+
+    @property
+    def _kv_heads(self):
+        return self.kv_heads or self.heads
+
+    def init(self, key, x, *, context=None, mask=None):
+        self.check_init_key(key)
+        self._check_inputs(x, context, mask)
+        features, context_features = x.shape[-1], (x if context is None else context).shape[-1]
+        head_dim, dtype = self._head_dim(x), self.param_dtype or x.dtype
+        keys = jax.random.split(key, 4)
+
+        def kernel(index, shape, inputs):
+            fan_in = shape[0] if inputs == 1 else shape[0] * shape[1]
+            drawn = self.kernel_initializer(keys[index], (fan_in, _size(shape) // fan_in), dtype)
+            return drawn.reshape(shape)
+
+        return {
+            "query": kernel(0, (features, self.heads, head_dim), 1),
+            "key": kernel(1, (context_features, self._kv_heads, head_dim), 1),
+            "value": kernel(2, (context_features, self._kv_heads, head_dim), 1),
+            "out": kernel(3, (self.heads, head_dim, features), 2),
+        }, ()
+
+    def fwd(self, x, trainables, non_trainables, *, context=None, mask=None, key=None, inference_mode=False):
+        self._check_inputs(x, context, mask)
+        query, keys, values = self._project(x, x if context is None else context, trainables)
+        if self.rotary_base is not None:
+            query, keys = self._rotate(query, 0), self._rotate(keys, 0)
+        options = {"accum_dtype": self.accum_dtype, "precision": self.precision}
+        if self.chunk_size is not None:
+            y = attend_in_chunks(
+                query, keys, values, mask=mask, causal=self.causal, chunk_size=self.chunk_size, **options
+            )
+        else:
+            if self.causal:
+                mask = _both(mask, causal_mask(x.shape[-2], x.shape[-2]))
+            y = attend(query, keys, values, mask=mask, **options)
+        return self._mix(y, trainables), non_trainables
+
+    def decode(self, x, trainables, non_trainables, cache, *, context=None, mask=None):
+        if not self.causal or context is not None:
+            raise LayerError(
+                self, "decodes only as causal self-attention: set causal=True, and give no context."
+            )
+        if mask is not None:
+            raise LayerError(self, "takes no mask while it decodes: leave padding out of the request.")
+        self.check_floating(x, minimum_ndim=2)
+        query, keys, values = self._project(x, x, trainables)
+        place, length, steps = cache["place"], cache["key"].shape[-3], x.shape[-2]
+        if self.rotary_base is not None:
+            query, keys = self._rotate(query, place), self._rotate(keys, place)
+        keys = lax.dynamic_update_slice_in_dim(
+            cache["key"], keys.astype(cache["key"].dtype), place, keys.ndim - 3
+        )
+        values = lax.dynamic_update_slice_in_dim(
+            cache["value"], values.astype(cache["value"].dtype), place, values.ndim - 3
+        )
+        y = attend(
+            query,
+            keys.astype(x.dtype),
+            values.astype(x.dtype),
+            mask=causal_mask(steps, length, place),
+            accum_dtype=self.accum_dtype,
+            precision=self.precision,
+        )
+        # Past the end, JAX would overwrite the last places without a word.
+        y = jnp.where(place + steps <= length, self._mix(y, trainables), jnp.asarray(jnp.nan, x.dtype))
+        return y, {"key": keys, "value": values, "place": place + steps}
+
+    def _build_cache(self, records, path, length):
+        x, _ = records[path]
+        shape = (*x.shape[:-2], integer(length), self._kv_heads, self._head_dim(x))
+        return {
+            "key": jnp.zeros(shape, x.dtype),
+            "value": jnp.zeros(shape, x.dtype),
+            "place": jnp.zeros((), jnp.int32),
+        }
+
+    def _project(self, x, context, trainables):
+        features, context_features, head_dim = x.shape[-1], context.shape[-1], self._head_dim(x)
+        self.check_variables(
+            trainables,
+            {
+                "query": (features, self.heads, head_dim),
+                "key": (context_features, self._kv_heads, head_dim),
+                "value": (context_features, self._kv_heads, head_dim),
+                "out": (self.heads, head_dim, features),
+            },
+        )
+
+        def project(x, name):
+            kernel = trainables[name].astype(x.dtype)
+            return lax.dot_general(
+                x,
+                kernel,
+                (((x.ndim - 1,), (0,)), ((), ())),
+                precision=self.precision,
+                preferred_element_type=x.dtype,
+            )
+
+        return project(x, "query"), project(context, "key"), project(context, "value")
+
+    def _mix(self, y, trainables):
+        contracted = (((y.ndim - 2, y.ndim - 1), (0, 1)), ((), ()))
+        return lax.dot_general(
+            y,
+            trainables["out"].astype(y.dtype),
+            contracted,
+            precision=self.precision,
+            preferred_element_type=y.dtype,
+        )
+
+    def _rotate(self, x, start):
+        return rotary(x, start + jnp.arange(x.shape[-3]), self.rotary_base)
+
+    def _head_dim(self, x):
+        if self.head_dim is None and x.shape[-1] % self.heads:
+            raise LayerError(
+                self,
+                f"expects features that {self.heads} heads share evenly, got {describe(x)}: give head_dim.",
+            )
+        head_dim = self.head_dim or x.shape[-1] // self.heads
+        if self.rotary_base is not None and head_dim % 2:
+            raise LayerError(
+                self, f"turns pairs of features, but head_dim is {head_dim}: choose an even one."
+            )
+        return head_dim
+
+    def _check_inputs(self, x, context, mask):
+        self.check_floating(x, minimum_ndim=2)
+        keys = x.shape[-2]
+        if context is not None:
+            if self.causal or self.rotary_base is not None:
+                raise LayerError(
+                    self, "a causal or rotary layer looks at its own input only: give no context."
+                )
+            self.check_floating(context, minimum_ndim=2)
+            if context.dtype != x.dtype or context.shape[:-2] != x.shape[:-2]:
+                raise LayerError(
+                    self,
+                    f"context expects the batch axes and dtype of x, {describe(x)}, got {describe(context)}.",
+                )
+            keys = context.shape[-2]
+        if mask is not None:
+            if getattr(mask, "dtype", None) != jnp.bool_:
+                raise LayerError(
+                    self, f"mask expects Booleans, got {describe(mask)}: True where it may be looked at."
+                )
+            if mask.ndim < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, x.shape[-2]):
+                raise LayerError(
+                    self,
+                    f"mask expects shape (..., {x.shape[-2]} or 1, {keys}), got {describe(mask)}: for padding of shape "
+                    "(..., keys), give present[..., None, :].",
+                )
+
+
+def _base(value) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    if isinstance(value, (bool, str)) or not number > 1 or number == float("inf"):
+        raise ValueError("must be a number above 1, for instance 10_000")
+    return number
+
+
+def _both(mask, causal):
+    """Both masks, of which the first may have batch axes and one query for all."""
+    return (
+        causal
+        if mask is None
+        else jnp.logical_and(mask, jnp.expand_dims(causal, tuple(range(mask.ndim - 2))))
+    )
+
+
+def _size(shape):
+    size = 1
+    for number in shape:
+        size *= number
+    return size
