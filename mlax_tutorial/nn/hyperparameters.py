@@ -53,6 +53,22 @@ def probability(value) -> float:
     return number
 
 
+def positive(value) -> float:
+    """A finite Python ``float`` above 0."""
+    wanted = "must be a finite number above 0"
+    if isinstance(value, (bool, str)):
+        raise ValueError(wanted)
+    try:
+        number = float(value)
+    except jax.errors.ConcretizationTypeError:
+        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
+    except (TypeError, ValueError):
+        raise ValueError(wanted) from None
+    if not 0 < number < float("inf"):  # also refuses NaN
+        raise ValueError(wanted)
+    return number
+
+
 def boolean(value) -> bool:
     """A Python ``bool``."""
     if not isinstance(value, bool):

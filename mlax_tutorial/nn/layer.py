@@ -174,13 +174,15 @@ class Layer:
                 "with x.astype(jnp.float32).",
             )
 
-    def check_variables(self, variables, shapes: dict[str, tuple[int | None, ...]]) -> None:
-        """Refuse trainables whose names or shapes do not fit; ``None`` stands for any size."""
+    def check_variables(
+        self, variables, shapes: dict[str, tuple[int | None, ...]], role: str = "trainables"
+    ) -> None:
+        """Refuse variables whose names or shapes do not fit; ``None`` stands for any size."""
         if not isinstance(variables, dict) or variables.keys() != shapes.keys():
             raise LayerError(
                 self,
-                f"trainables expect a dict with keys {sorted(shapes)}, got {describe(variables)}: pass "
-                "the trainables that this model's own init returned.",
+                f"{role} expect a dict with keys {sorted(shapes)}, got {describe(variables)}: pass "
+                f"the {role} that this model's own init returned.",
             )
         for name, wanted in shapes.items():
             got = getattr(variables[name], "shape", ())
@@ -188,7 +190,7 @@ class Layer:
                 shape = str(wanted).replace("None", "…")
                 raise LayerError(
                     self,
-                    f"{name} expects shape {shape}, got {describe(variables[name])}: these trainables, or "
+                    f"{name} expects shape {shape}, got {describe(variables[name])}: these {role}, or "
                     "this input, belong to another model.",
                 )
 

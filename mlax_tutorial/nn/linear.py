@@ -1,5 +1,6 @@
 """``Linear`` and ``Bias``: the two halves of the affine map."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -68,14 +69,7 @@ class Linear(Layer):
                 f"kernel of shape {trainables['kernel'].shape} expects x of shape (..., "
                 f"{trainables['kernel'].shape[0]}), got {describe(x)}: give it the shape that init saw, or init again.",
             )
-        y = lax.dot_general(
-            x,
-            trainables["kernel"].astype(x.dtype),
-            (((x.ndim - 1,), (0,)), ((), ())),
-            precision=self.precision,
-            preferred_element_type=self.accum_dtype,
-        )
-        return y.astype(x.dtype), non_trainables
+        return _multiply(x, trainables["kernel"], self.precision, self.accum_dtype), non_trainables
 
 
 class Bias(Layer):
@@ -115,10 +109,7 @@ class Bias(Layer):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         shape = self._shape(x)
         self.check_variables(trainables, {"bias": shape})
-        # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the bias' gradient.
-        bias = trainables["bias"].astype(x.dtype).astype(self.accum_dtype or accumulator(x.dtype))
-        axes = range(x.ndim - len(shape), x.ndim)
-        return x + lax.broadcast_in_dim(bias, x.shape, axes).astype(x.dtype), non_trainables
+        return _add(x, trainables["bias"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
     def _shape(self, x) -> tuple[int, ...]:
         """The shape of the bias for the input ``x``."""
@@ -132,6 +123,29 @@ class Bias(Layer):
                 "where the size should come from the input.",
             )
         return shape
+
+
+# Functions of their own, so that JAX traces and differentiates each
+# once for all layers of one shape: that halves the time to trace a deep model. The compiled program is the same.
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3), inline=True)
+def _multiply(x, kernel, precision, accum_dtype):
+    product = lax.dot_general(
+        x,
+        kernel.astype(x.dtype),
+        (((x.ndim - 1,), (0,)), ((), ())),
+        precision=precision,
+        preferred_element_type=accum_dtype,
+    )
+    return product.astype(x.dtype)
+
+
+@functools.partial(jax.jit, static_argnums=2, inline=True)
+def _add(x, bias, accum_dtype):
+    # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the bias' gradient.
+    bias = bias.astype(x.dtype).astype(accum_dtype)
+    return x + lax.broadcast_in_dim(bias, x.shape, range(x.ndim - bias.ndim, x.ndim)).astype(x.dtype)
 
 
 def accumulator(dtype) -> Any:

@@ -145,7 +145,7 @@ def test_the_recorded_step_holds_no_conversion_in_float32():
     trainables, state = model.init(jax.random.key(0), x)
     jaxpr = jax.make_jaxpr(lambda x, t: model.fwd(x, t, state)[0])(x, trainables)
     names = [equation.primitive.name for _, equation in walk(jaxpr)]
-    assert names == ["dot_general", "broadcast_in_dim", "add"]
+    assert [name for name in names if name != "jit"] == ["dot_general", "broadcast_in_dim", "add"]
 
 
 def test_importing_the_library_imports_nothing_heavy():
