@@ -24,17 +24,20 @@ Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``
 
 from mlax_tutorial.nn.composite import Call, Composite
 from mlax_tutorial.nn.dropout import Dropout
+from mlax_tutorial.nn.embed import Embed
 from mlax_tutorial.nn.errors import LayerError
 from mlax_tutorial.nn.functional import F, Flatten
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.linear import Bias, Linear
+from mlax_tutorial.nn.linear import Bias, Linear, Scaler
 from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
+from mlax_tutorial.nn.normalization import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from mlax_tutorial.nn.parallel import Parallel, Residual
 from mlax_tutorial.nn.series import Series
 from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
 
 __all__ = [
-    "Bias", "Call", "Composite", "Dropout", "F", "Flatten", "Layer", "LayerError", "Linear", "MultiHeadAttention", "Parallel", "Remat",
-    "Residual", "Series", "Stack", "Summary", "summary",
+    "BatchNorm", "Bias", "Call", "Composite", "Dropout", "Embed", "F", "Flatten", "GroupNorm",
+    "Layer", "LayerError", "LayerNorm", "Linear", "MultiHeadAttention", "Parallel", "RMSNorm",
+    "Remat", "Residual", "Scaler", "Series", "Stack", "Summary", "summary",
 ]  # fmt: skip

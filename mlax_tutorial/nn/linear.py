@@ -1,4 +1,4 @@
-"""``Linear`` and ``Bias``: the two halves of the affine map."""
+"""``Linear`` and ``Bias``, the two halves of the affine map, and ``Scaler``, the bias that multiplies."""
 
 import functools
 from collections.abc import Callable
@@ -103,26 +103,51 @@ class Bias(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        shape = self._shape(x)
+        shape = _trailing_shape(self, x)
         return {"bias": self.bias_initializer(key, shape, self.param_dtype or x.dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        shape = self._shape(x)
-        self.check_variables(trainables, {"bias": shape})
+        self.check_variables(trainables, {"bias": _trailing_shape(self, x)})
         return _add(x, trainables["bias"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
-    def _shape(self, x) -> tuple[int, ...]:
-        """The shape of the bias for the input ``x``."""
-        self.check_floating(x, minimum_ndim=len(self.in_features))
-        sizes = x.shape[len(x.shape) - len(self.in_features) :]
-        shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, self.in_features))
-        if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
-            raise LayerError(
-                self,
-                f"in_features={self.in_features} expects trailing axes {shape}, got {describe(x)}: use -1 "
-                "where the size should come from the input.",
-            )
-        return shape
+
+class Scaler(Layer):
+    """Multiply the trailing axes by a scaler: ``(..., *features) -> (..., *features)``.
+
+    The twin of :class:`Bias`; both together undo what a normalization took away, where that is of use.
+
+    Args:
+      in_features: the trailing axes that the scaler spans, as for :class:`Bias`: ``-1`` is a scaler per feature,
+        ``(-1, 1, 1)`` one per channel of channel-first images.
+      scaler_initializer: ``(key, shape, dtype) -> array``; ones by default.
+      accum_dtype: in which the gradient of the scaler is summed over the batch; ``None`` is float32 for half
+        precision, otherwise the input's.
+      param_dtype: of the scaler; by default the input's. ``fwd`` converts the scaler to the input's dtype.
+
+    Raises:
+      LayerError: if ``x`` is not floating, or has too few or other axes than ``in_features`` says.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> trainables, _ = nn.Scaler().init(jax.random.key(0), jnp.ones((2, 4)))
+      >>> trainables
+      {'scaler': Array([1., 1., 1., 1.], dtype=float32)}
+    """
+
+    in_features: tuple[int, ...] = hyperparameter(lambda value: _features(value), default=(-1,))
+    scaler_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.ones)
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def init(self, key, x):
+        self.check_init_key(key)
+        shape = _trailing_shape(self, x)
+        return {"scaler": self.scaler_initializer(key, shape, self.param_dtype or x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        self.check_variables(trainables, {"scaler": _trailing_shape(self, x)})
+        return _scale(x, trainables["scaler"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
 
 # Functions of their own, so that JAX traces and differentiates each
@@ -143,9 +168,19 @@ def _multiply(x, kernel, precision, accum_dtype):
 
 @functools.partial(jax.jit, static_argnums=2, inline=True)
 def _add(x, bias, accum_dtype):
-    # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the bias' gradient.
-    bias = bias.astype(x.dtype).astype(accum_dtype)
-    return x + lax.broadcast_in_dim(bias, x.shape, range(x.ndim - bias.ndim, x.ndim)).astype(x.dtype)
+    return x + _broadcast(bias, x, accum_dtype)
+
+
+@functools.partial(jax.jit, static_argnums=2, inline=True)
+def _scale(x, scaler, accum_dtype):
+    return x * _broadcast(scaler, x, accum_dtype)
+
+
+def _broadcast(parameter, x, accum_dtype):
+    # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the parameter's gradient.
+    parameter = parameter.astype(x.dtype).astype(accum_dtype)
+    axes = range(x.ndim - parameter.ndim, x.ndim)
+    return lax.broadcast_in_dim(parameter, x.shape, axes).astype(x.dtype)
 
 
 def accumulator(dtype) -> Any:
@@ -163,3 +198,17 @@ def _features(value) -> tuple[int, ...]:
     if 0 in sizes or not sizes:
         raise ValueError("must be a positive integer or -1, or a tuple of them")
     return sizes
+
+
+def _trailing_shape(layer, x) -> tuple[int, ...]:
+    """The shape of the bias or the scaler for the input ``x``."""
+    layer.check_floating(x, minimum_ndim=len(layer.in_features))
+    sizes = x.shape[len(x.shape) - len(layer.in_features) :]
+    shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, layer.in_features))
+    if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
+        raise LayerError(
+            layer,
+            f"in_features={layer.in_features} expects trailing axes {shape}, got {describe(x)}: use -1 "
+            "where the size should come from the input.",
+        )
+    return shape

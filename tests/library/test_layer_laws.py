@@ -9,7 +9,7 @@ import pytest
 from jax.test_util import check_grads
 
 from mlax_tutorial import nn
-from tests.library.dtypes import DTYPES, accumulator, strays
+from tests.library.dtypes import DTYPES, accumulator, floating_leaves, strays
 from tests.library.rows import LAYERS, classes, public_classes
 
 BATCH = (3, 2)
@@ -19,6 +19,8 @@ modes = pytest.mark.parametrize("inference_mode", [False, True], ids=["training"
 
 def example(row, dtype="float32", batch=BATCH):
     """An input with values away from the kinks of relu and the like."""
+    if row.ids is not None:
+        return jnp.asarray(np.random.default_rng(0).integers(row.ids, size=(*batch, *row.shape)), "int32")
     values = np.random.default_rng(0).uniform(0.2, 1.0, (*batch, *row.shape))
     signs = np.random.default_rng(1).choice([-1, 1], values.shape)
     return jnp.asarray(values * signs, dtype)
@@ -127,7 +129,8 @@ def test_a_batch_equals_a_loop_equals_vmap(row, inference_mode):
     mapped = jax.vmap(one, in_axes=(0, None if each is None else 0))(x, clone(each))
     loop = jnp.stack([one(item, None if each is None else clone(each)[i]) for i, item in enumerate(x)])
     assert_equal(mapped, loop, rtol=1e-5, atol=1e-6)
-    if each is None:  # with random numbers, a batch has one key and so another mask
+    # With random numbers, a batch has one key and so another mask; and averages are over all of it.
+    if each is None and (inference_mode or not row.averages):
         assert_equal(one(x, None), loop, rtol=1e-5, atol=1e-6)
 
 
@@ -217,23 +220,24 @@ def test_a_reused_key_is_caught_under_jit(row):
 @rows
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_dtype_guarantee(row, dtype, x64):
-    x = example(row, dtype)
-    trainables, non_trainables = init(row, x)
-    for leaf in jax.tree.leaves((trainables, non_trainables)):
-        assert leaf.dtype == x.dtype
+    x, layer = example(row, dtype), row.declared(dtype)
+    trainables, non_trainables = layer.init(jax.random.key(0), x)
+    assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(trainables))
+    kept = accumulator(dtype) if row.averages else dtype
+    assert all(leaf.dtype == kept for leaf in jax.tree.leaves(non_trainables))
 
     def pull(x, trainables, key):
         def fwd(x, trainables):
-            return row.layer.fwd(x, trainables, non_trainables, key=key)[0]
+            return layer.fwd(x, trainables, non_trainables, key=key)[0]
 
         y, back = jax.vjp(fwd, x, trainables)
-        return y, back(y)
+        return y, floating_leaves(back(y))
 
     key = keys(row)
     jaxpr = jax.make_jaxpr(pull)(x, trainables, clone(key))
     assert not strays(jaxpr, dtype, row.accumulates, accumulator(dtype))
     for leaf in jax.tree.leaves(pull(x, trainables, key)):
-        assert leaf.dtype == x.dtype and np.isfinite(np.asarray(leaf, np.float64)).all()
+        assert leaf.dtype == dtype and np.isfinite(np.asarray(leaf, np.float64)).all()
 
 
 @rows
@@ -243,21 +247,24 @@ def test_weights_of_another_dtype_do_not_change_the_output_dtype(row, param_dtyp
     trainables, non_trainables = init(row, x)
     trainables = jax.tree.map(lambda leaf: leaf.astype(param_dtype), trainables)
     y, _ = row.layer.fwd(x, trainables, non_trainables, key=keys(row))
-    assert y.dtype == x.dtype
+    assert y.dtype == (x.dtype if row.ids is None else param_dtype)
     gradients = jax.grad(lambda t: jnp.sum(row.layer.fwd(x, t, non_trainables, key=keys(row))[0]))(trainables)
     assert jax.tree.map(lambda g: g.dtype, gradients) == jax.tree.map(lambda t: t.dtype, trainables)
 
 
 @rows
 def test_gradients_against_finite_differences(row, x64):
-    x = example(row, "float64")
-    trainables, non_trainables = init(row, x)
+    x, layer = example(row, "float64"), row.declared("float64")
+    trainables, non_trainables = layer.init(jax.random.key(0), x)
     key = keys(row)
 
     def fwd(x, trainables):
-        return row.layer.fwd(x, trainables, non_trainables, key=clone(key))[0]
+        return layer.fwd(x, trainables, non_trainables, key=clone(key))[0]
 
-    check_grads(fwd, (x, trainables), order=2, modes=["fwd", "rev"], atol=1e-5, rtol=1e-5)
+    if row.ids is None:
+        check_grads(fwd, (x, trainables), order=2, modes=["fwd", "rev"], atol=1e-5, rtol=1e-5)
+    else:
+        check_grads(lambda t: fwd(x, t), (trainables,), order=2, modes=["fwd", "rev"], atol=1e-5, rtol=1e-5)
 
 
 @rows

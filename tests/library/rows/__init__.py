@@ -7,10 +7,16 @@ import dataclasses
 import inspect
 
 from mlax_tutorial import nn, optim
-from tests.library.rows import attention, basic, containers, optimizers
+from tests.library.rows import attention, basic, containers, embed, normalization, optimizers
 from tests.library.rows.row import LayerRow
 
-LAYERS: list[LayerRow] = [*basic.LAYERS, *attention.LAYERS, *containers.LAYERS]
+LAYERS: list[LayerRow] = [
+    *basic.LAYERS,
+    *embed.LAYERS,
+    *normalization.LAYERS,
+    *attention.LAYERS,
+    *containers.LAYERS,
+]
 OPTIMIZERS = optimizers.OPTIMIZERS
 
 # Bases that are not layers or optimizers by themselves.

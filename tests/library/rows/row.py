@@ -17,6 +17,9 @@ class LayerRow:
       shape: of one example, without batch axes.
       draws: it draws random numbers in training, so batched laws need a key for each example.
       accumulates: primitives that may hold float32 for a half-precision input (a documented ``accum_dtype``).
+      ids: the input holds integers below this number; the dtype laws then vary ``param_dtype``.
+      averages: it mixes the examples of a training batch, so there only ``vmap`` equals a loop; and its non_trainables
+        are running averages, held in the dtype of the sums (float32 for a half-precision input).
       unlike: layers that must not equal it.
       same: makes an equal layer by other means.
     """
@@ -25,9 +28,26 @@ class LayerRow:
     shape: tuple[int, ...]
     draws: bool = False
     accumulates: frozenset[str] = frozenset()
+    ids: int | None = None
+    averages: bool = False
     unlike: tuple[nn.Layer, ...] = ()
     same: nn.Layer | None = None
 
     @property
     def id(self):
         return repr(self.layer)
+
+    def declared(self, dtype) -> nn.Layer:
+        """The layer, set to ``dtype`` where its input, being integers, does not."""
+        return self.layer if self.ids is None else _with_param_dtype(self.layer, dtype)
+
+
+def _with_param_dtype(layer, dtype):
+    changed = {}
+    for field in dataclasses.fields(layer):
+        value = getattr(layer, field.name)
+        if field.name == "param_dtype":
+            changed[field.name] = dtype
+        elif isinstance(value, nn.Layer):
+            changed[field.name] = _with_param_dtype(value, dtype)
+    return dataclasses.replace(layer, **changed)

@@ -1,0 +1,78 @@
+"""Rows of the law table: Scaler, BatchNorm, LayerNorm, RMSNorm, GroupNorm."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from tests.library.rows.row import BIAS_SUM, LayerRow
+
+# Statistics, and the normalization up to its result, are float32 for half precision; so is all of the backward pass.
+STATISTICS = frozenset(
+    "convert_element_type reduce_sum div sub square mul rsqrt broadcast_in_dim stop_gradient add add_any neg integer_pow pow "
+    "reshape squeeze expand_dims".split()
+)
+
+LAYERS = [
+    LayerRow(
+        nn.Scaler(),
+        (4,),
+        accumulates=BIAS_SUM,
+        unlike=(nn.Scaler(1), nn.Scaler((-1, 1)), nn.Scaler(accum_dtype=jnp.float32), nn.Bias()),
+        same=nn.Scaler([-1]),
+    ),
+    LayerRow(
+        nn.Scaler((-1, 1), scaler_initializer=jax.nn.initializers.normal(0.1)), (3, 4), accumulates=BIAS_SUM
+    ),
+    LayerRow(
+        nn.BatchNorm(),
+        (4,),
+        accumulates=STATISTICS,
+        averages=True,
+        unlike=(
+            nn.BatchNorm(1e-3),
+            nn.BatchNorm(momentum=0.99),
+            nn.BatchNorm(axis_name="batch"),
+            nn.LayerNorm(),
+        ),
+        same=nn.BatchNorm(epsilon=1e-5, momentum=0.9, channel_axis=jnp.int32(-1)),
+    ),
+    LayerRow(
+        nn.BatchNorm(momentum=0, channel_axis=-2, epsilon=0.01),
+        (3, 4),
+        accumulates=STATISTICS,
+        averages=True,
+        unlike=(nn.BatchNorm(momentum=0, epsilon=0.01),),
+        same=nn.BatchNorm(momentum=0.0, channel_axis=-2, epsilon=1e-2),
+    ),
+    LayerRow(
+        nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scaler(), nn.Bias(), nn.F(jnp.tanh)),
+        (4,),
+        accumulates=STATISTICS | BIAS_SUM,
+        averages=True,
+    ),
+    LayerRow(nn.Stack(nn.Residual(nn.BatchNorm()), depth=2), (4,), accumulates=STATISTICS, averages=True),
+    LayerRow(
+        nn.LayerNorm(),
+        (4,),
+        accumulates=STATISTICS,
+        unlike=(nn.LayerNorm(2), nn.LayerNorm(epsilon=1e-6), nn.RMSNorm()),
+        same=nn.LayerNorm(axes=1, epsilon=1e-5),
+    ),
+    LayerRow(nn.LayerNorm(2, epsilon=0.1), (3, 4), accumulates=STATISTICS),
+    LayerRow(
+        nn.RMSNorm(),
+        (4,),
+        accumulates=STATISTICS,
+        unlike=(nn.RMSNorm(2), nn.RMSNorm(epsilon=1e-6)),
+        same=nn.RMSNorm(axes=1),
+    ),
+    LayerRow(nn.RMSNorm(2, epsilon=1), (3, 4), accumulates=STATISTICS, same=nn.RMSNorm(2, epsilon=1.0)),
+    LayerRow(
+        nn.GroupNorm(2, axes=2),
+        (3, 4),
+        accumulates=STATISTICS,
+        unlike=(nn.GroupNorm(4, axes=2), nn.GroupNorm(2, axes=1), nn.GroupNorm(2, axes=2, channel_axis=-2)),
+        same=nn.GroupNorm(groups=2, axes=2, channel_axis=-1),
+    ),
+    LayerRow(nn.GroupNorm(2, axes=3, channel_axis=-3), (4, 2, 3), accumulates=STATISTICS),
+]
