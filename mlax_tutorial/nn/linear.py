@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.numeric import accumulator
 
 
 def lecun_normal(key, shape, dtype):
@@ -57,7 +57,7 @@ class Linear(Layer):
         self.check_init_key(key)
         self.check_floating(x, minimum_ndim=1)
         shape, dtype = (x.shape[-1], self.out_features), self.param_dtype or x.dtype
-        return {"kernel": self.kernel_initializer(key, shape, dtype)}, ()
+        return {"kernel": self.initialize("kernel_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=1)
@@ -109,8 +109,8 @@ class Bias(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        shape = self._shape(x)
-        return {"bias": self.bias_initializer(key, shape, self.param_dtype or x.dtype)}, ()
+        shape, dtype = self._shape(x), self.param_dtype or x.dtype
+        return {"bias": self.initialize("bias_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         shape = self._shape(x)
@@ -132,11 +132,6 @@ class Bias(Layer):
                 "where the size should come from the input.",
             )
         return shape
-
-
-def accumulator(dtype) -> Any:
-    """The dtype in which sums over ``dtype`` are formed by default: at least float32."""
-    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
 
 
 def _features(value) -> tuple[int, ...]:

@@ -61,6 +61,7 @@ class Series(Layer):
         # Phase two makes the variables. Were each container to run its children's init and fwd by itself,
         # the work would double with every level of nesting.
         self.check_init_key(key)
+        self.check_inputs(x, inputs)
         records = {}
         specs = jax.tree.map(abstract, (key, x, inputs))
         jax.eval_shape(lambda key, x, inputs: self._outline(records, "", key, x, **inputs), *specs)
@@ -74,7 +75,7 @@ class Series(Layer):
         updated = []
         for index, layer in enumerate(self.layers):
             try:
-                x, state = layer.fwd(
+                result = layer.fwd(
                     x,
                     trainables[index],
                     non_trainables[index],
@@ -82,6 +83,7 @@ class Series(Layer):
                     inference_mode=inference_mode,
                     **self._inputs_of(layer, inputs),
                 )
+                x, state = layer.check_pair("fwd", result)
             except Exception as error:
                 locate(error, f"[{index}]", layer)
                 raise
