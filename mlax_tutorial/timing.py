@@ -30,6 +30,10 @@ class Time:
 
     repeats: tuple[float, ...]
 
+    def __post_init__(self):
+        if not self.repeats:
+            raise ValueError("a time needs at least one reading of the clock: repeats must be at least 1")
+
     @property
     def median(self) -> float:
         return statistics.median(self.repeats)
@@ -49,6 +53,10 @@ class Comparison:
     """The times of several contenders, taken in turns. It prints as a table, the first contender being 1."""
 
     times: Mapping[str, Time]
+
+    def __post_init__(self):
+        if not self.times:
+            raise ValueError("there is nothing to compare: name at least one function")
 
     def __getitem__(self, name: str) -> Time:
         return self.times[name]
@@ -79,6 +87,7 @@ def measure(function: Callable, *args, repeats: int = 7) -> Time:
 
     Raises:
       TypeError: if what the function returns cannot be waited for.
+      ValueError: if ``repeats`` is below 1.
 
     Example:
       >>> import jax.numpy as jnp
@@ -101,6 +110,7 @@ def compare(contenders: Mapping[str, Callable[[], Any]], *, repeats: int = 7) ->
 
     Raises:
       TypeError: if what a function returns cannot be waited for.
+      ValueError: if there is nothing to time, or ``repeats`` is below 1.
 
     Example:
       >>> x = np.ones(100_000)

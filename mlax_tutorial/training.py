@@ -36,9 +36,8 @@ def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
       >>> batches(jax.random.key(0), size=10, batch_size=3).shape
       (3, 3)
     """
-    if not 1 <= batch_size <= size:
-        raise ValueError(f"batches: batch_size must be from 1 to size = {size}, got {batch_size}.")
-    order = jax.random.permutation(key, size)
+    _check_batch_size("batches", size, batch_size)
+    order = jax.random.permutation(key, jnp.arange(size, dtype=jnp.int32))
     return order[: size - size % batch_size].reshape(-1, batch_size)
 
 
@@ -102,6 +101,10 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
     Returns:
       ``evaluate(trainables, non_trainables, x, targets)``, the mean, a float32 scalar.
 
+    Raises:
+      ValueError: if ``batch_size`` is below 1; in ``evaluate``, if there are no examples, ``x`` and ``targets``
+        differ in length, or ``metric`` returns more than a scalar.
+
     Example:
       >>> import jax, jax.numpy as jnp
       >>> from mlax_tutorial import nn
@@ -110,12 +113,25 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
       0.5
     """
 
+    if batch_size < 1:
+        raise ValueError(f"make_evaluation: batch_size must be at least 1, got {batch_size}.")
+
     @jax.jit
     def evaluate(trainables, non_trainables, x, targets):
+        _check_lengths("evaluate", x, targets)
+        if not len(x):
+            raise ValueError("evaluate: there are no examples, so they have no mean.")
+
         def one(example):
             x, target = example
             output, _ = model.fwd(x, trainables, non_trainables, inference_mode=True)
-            return metric(output, target).astype(jnp.float32)
+            value = jnp.asarray(metric(output, target), jnp.float32)
+            if value.shape:
+                raise ValueError(
+                    f"evaluate: metric must return a scalar for one example, got shape {value.shape}, from an output "
+                    f"of shape {jnp.shape(output)} and a target of shape {jnp.shape(target)}."
+                )
+            return value
 
         return jnp.mean(jax.lax.map(one, (x, targets), batch_size=batch_size))
 
@@ -127,12 +143,33 @@ def is_right(logits: jax.Array, label: jax.Array) -> jax.Array:
 
     Its mean is the accuracy.
 
+    Raises:
+      ValueError: if the shapes do not fit; one-hot labels, say, are refused.
+
     Example:
       >>> import jax.numpy as jnp
       >>> is_right(jnp.array([[0.1, 0.9], [0.8, 0.2]]), jnp.array([1, 1]))
       Array([ True, False], dtype=bool)
     """
-    return jnp.argmax(logits, axis=-1) == label
+    if jnp.shape(label) != logits.shape[:-1]:
+        raise ValueError(
+            f"is_right: label must be of shape {logits.shape[:-1]}, as logits are of {logits.shape}, got "
+            f"{jnp.shape(label)}."
+        )
+    largest = jnp.argmax(logits, axis=-1)
+    return largest == jnp.asarray(label, largest.dtype)
+
+
+def _check_batch_size(name, size, batch_size):
+    if not 1 <= batch_size <= size:
+        raise ValueError(f"{name}: batch_size must be from 1 to size = {size}, got {batch_size}.")
+
+
+def _check_lengths(name, x, targets):
+    if len(x) != len(targets):
+        raise ValueError(
+            f"{name}: x has {len(x)} examples, but targets has {len(targets)}; they must belong together."
+        )
 
 
 def fit(
@@ -166,7 +203,7 @@ def fit(
       ``(trainables, non_trainables, state)`` at the end.
 
     Raises:
-      ValueError: if ``x`` and ``targets`` differ in length, or ``batch_size`` does not fit.
+      ValueError: if ``x`` and ``targets`` differ in length, ``batch_size`` does not fit, or ``epochs`` is negative.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -180,10 +217,10 @@ def fit(
       >>> bool(jnp.allclose(trainables["kernel"], 1, atol=1e-2))
       True
     """
-    if len(x) != len(targets):
-        raise ValueError(
-            f"fit: x has {len(x)} examples, but targets has {len(targets)}; they must belong together."
-        )
+    _check_lengths("fit", x, targets)
+    if epochs < 0:
+        raise ValueError(f"fit: epochs must be at least 0, got {epochs}.")
+    _check_batch_size("fit", len(x), batch_size)
     schedule = optimizer if callable(optimizer) else lambda epoch: optimizer
     x, targets = jnp.asarray(x), jnp.asarray(targets)  # to the device once, not batch by batch
     steps = epochs * (len(x) // batch_size)

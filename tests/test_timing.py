@@ -118,6 +118,13 @@ def test_what_cannot_be_waited_for_is_refused(result, says):
         timing.compare({"slow": lambda: result})
 
 
+def test_nothing_to_time_is_refused():
+    with pytest.raises(ValueError, match="repeats must be at least 1"):
+        timing.measure(lambda: 1, repeats=0)
+    with pytest.raises(ValueError, match="name at least one function"):
+        timing.compare({})
+
+
 def test_a_trace_is_refused():
     with pytest.raises(TypeError, match="being traced"):
         jax.jit(lambda x: timing.measure(jnp.sin, x))(1.0)

@@ -30,8 +30,8 @@ def values(function, reference, *strategies, examples=(), count=20, recognise=()
 
     def attempt(arguments):
         expected = reference(*arguments)
-        tried.append(arguments)
         got = function(*arguments)
+        tried.append((arguments, got))
         same(got, expected, input=named(reference, arguments), rtol=rtol, atol=atol)
 
     try:
@@ -39,17 +39,20 @@ def values(function, reference, *strategies, examples=(), count=20, recognise=()
             attempt(tuple(arguments))
         if strategies:
             draws.search(attempt, strategies, count)
+    except Raised:
+        raise
     except Failed as failure:
         for wrong, diagnosis in recognise:
-            if _agrees(function, wrong, tried):
+            if _agrees(wrong, tried):
                 failure.message = f"{diagnosis}\n{failure.message}"
                 break
         raise
 
 
-def _agrees(function, wrong, tried):
+def _agrees(wrong, tried):
+    """What the reader's function gave is what ``wrong`` gives. (It is not called again: it may print.)"""
     try:
-        return all(_equal(function(*arguments), wrong(*arguments)) for arguments in tried[-20:])
+        return all(_equal(got, wrong(*arguments)) for arguments, got in tried[-20:])
     except Exception:
         return False
 

@@ -90,8 +90,12 @@ def differences(expected, got, most=5):
         return ""
     lines = []
     for (path, one), (_, two) in zip(left, right, strict=True):
-        if _numeric(one) and _numeric(two) and (text := _array_differences(one, two, 2)):
-            lines.extend(f"{jax.tree_util.keystr(path)} {line}" for line in text.splitlines())
+        if not (_numeric(one) and _numeric(two)):
+            continue
+        text = _array_differences(one, two, 2)
+        if not text and np.shape(one) == np.shape(two) == () and not close(one, two):
+            text = f"expected {numbers(one)}, got {numbers(two)}"
+        lines.extend(f"{jax.tree_util.keystr(path)} {line}" for line in text.splitlines())
     return "\n".join(lines[:most])
 
 

@@ -143,11 +143,8 @@ def _labels(flat: np.ndarray) -> np.ndarray:
 
 def _whole_file(name, folder, download, progress) -> bytes:
     """The unpacked contents of one of the four files."""
-    cache = (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlax-tutorial" / "fashion-mnist"
-    )
-    target = Path(folder).expanduser() if folder is not None else cache
-    for place in [target] if folder is not None else [cache, DEBIAN]:
+    target = Path(folder).expanduser() if folder is not None else _cache()
+    for place in [target] if folder is not None else [target, DEBIAN]:
         for path in (place / f"{name}.gz", place / name):
             if path.is_file():
                 return _contents(path, path.read_bytes())
@@ -159,6 +156,14 @@ def _whole_file(name, folder, download, progress) -> bytes:
     path = target / f"{name}.gz"
     fetch(URL + path.name, path, lambda packed: _contents(path, packed), progress)
     return _contents(path, path.read_bytes())
+
+
+def _cache() -> Path:
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a container, say, whose user has none
+        raise DataError("fashion_mnist: the user has no home directory: pass a folder.") from None
+    return root / "mlax-tutorial" / "fashion-mnist"
 
 
 def _contents(path: Path, packed: bytes) -> bytes:

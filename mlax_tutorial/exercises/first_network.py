@@ -28,7 +28,7 @@ def _check_mse(mse):
         return inputs.together(draw_both)
 
     # All the wrong formulas below give different numbers here, so that none is taken for another.
-    telling = (jnp.array([3.0, -1.0, 2.0]), jnp.zeros(3))
+    telling = (jnp.array([3.0, -1.0, 2.5]), jnp.array([1.0, 0.5, -2.0]))
     recognise = [
         (
             lambda p, t: jnp.sum(p - t) ** 2,
@@ -53,10 +53,41 @@ def _check_mse(mse):
             "This is half of the mean squared error. Some textbooks write it so, to tidy up the gradient; here the "
             "plain mean is asked for.",
         ),
+        (
+            lambda p, t: jnp.mean(p - t**2),
+            "`**` binds tighter than `-`, so this squares the targets only: put the difference in parentheses.",
+        ),
+        (
+            lambda p, t: jnp.mean(p**2 - t**2),
+            "These are differences of squares: subtract first, then square.",
+        ),
+        (
+            lambda p, t: jnp.mean(p**2),
+            "The targets are not used. (In the chapter's example they were all 0.)",
+        ),
     ]
+    by_rows = [
+        (
+            lambda p, t: jnp.sum((p - t) ** 2) / len(p),
+            "You divide by the number of rows, `len(preds)`, not by the number of all predictions.",
+        ),
+        (
+            lambda p, t: jnp.mean((p - t) ** 2, axis=0),
+            "This averages over the first axis only; one number is asked for, whatever the shape.",
+        ),
+        (
+            lambda p, t: jnp.mean((p - t) ** 2, axis=-1),
+            "This averages over the last axis only; one number is asked for, whatever the shape.",
+        ),
+    ]
+    table = (
+        jnp.array([[3.0, -1.0], [2.0, 0.5], [1.0, 4.0]]),
+        jnp.array([[1.0, 1.0], [-2.0, 0.0], [1.0, 1.0]]),
+    )
     checks.values(mse, _mse, pair("n"), examples=[telling], recognise=recognise)
-    checks.values(mse, _mse, pair("n", 2))
+    checks.values(mse, _mse, pair("n", 2), examples=[table], recognise=by_rows)
     checks.works_under_jit(mse, *telling)
+    checks.gradients(mse, _mse, *telling)
 
 
 def _mse_notes(preds, targets):
@@ -79,6 +110,22 @@ def _mse_numpy(preds, targets):
     return np.mean((np.asarray(preds) - np.asarray(targets)) ** 2)
 
 
+def _mse_by_rows(preds, targets):
+    return jnp.sum((preds - targets) ** 2) / len(preds)
+
+
+def _mse_no_parentheses(preds, targets):
+    return jnp.mean(preds - targets**2)
+
+
+def _mse_without_targets(preds, targets):
+    return jnp.mean(preds**2)
+
+
+def _mse_flat(preds, targets):
+    return jnp.mean((jax.lax.stop_gradient(preds) - targets) ** 2)
+
+
 mse = Exercise(
     title="Mend the loss",
     stars=1,
@@ -95,7 +142,11 @@ mse = Exercise(
         Mistake(_mse_notes, says="sum first and square after"),
         Mistake(_mse_sum, says="grows with the number of predictions"),
         Mistake(_mse_absolute, says="mean of the absolute differences"),
-        Mistake(_mse_first_axis, says="expected (), got"),
+        Mistake(_mse_first_axis, says="over the first axis only"),
+        Mistake(_mse_by_rows, says="number of rows"),
+        Mistake(_mse_no_parentheses, says="binds tighter than `-`"),
+        Mistake(_mse_without_targets, says="targets are not used"),
+        Mistake(_mse_flat, says="The gradient is wrong"),
         Mistake(_mse_numpy, says="NumPy"),
     ),
 )
@@ -110,6 +161,8 @@ def _binary_cross_entropy(logits, labels):
 
 
 def _check_binary_cross_entropy(function):
+    _not_ready_made(function)
+
     def pair(*shape):
         def draw_both(draw):
             logits = draw(inputs.arrays(*shape, sizes=(1, 2, 3)))
@@ -133,6 +186,7 @@ def _check_binary_cross_entropy(function):
             "This is the sum over the batch; here one loss for each example is asked for.",
         ),
         (lambda z, y: -y * jax.nn.log_sigmoid(z), "The second half is missing: what if the label is 0?"),
+        (lambda z, y: jax.nn.sigmoid(z), "This is the probability p; the loss is minus its logarithm."),
     ]
     checks.values(
         function,
@@ -144,12 +198,42 @@ def _check_binary_cross_entropy(function):
         atol=1e-5,
     )
     checks.values(function, _binary_cross_entropy, pair("n", 2), count=5, rtol=1e-4, atol=1e-5)
+    one = (jnp.array(2.0), jnp.array(1.0))
+    checks.values(function, _binary_cross_entropy, examples=[one], rtol=1e-4, atol=1e-5)
     grid = [(z, y) for z in (20.0, -20.0, 100.0, -100.0, 1000.0, -1000.0) for y in (0.0, 1.0)]
     for z, y in grid:
         _large_logit(function, z, y)
+    _large_among_small(function)
     for z, y in [(3.0, 1.0), (-3.0, 0.0), *grid, (0.0, 0.0), (0.0, 1.0)]:
         _its_gradient(function, z, y)
     checks.works_under_jit(function, *telling)
+
+
+def _not_ready_made(function):
+    """The loss that Optax has is not called, under whatever name it was imported."""
+    theirs = reader.underlying(reader.original(function))
+    if not inspect.isfunction(theirs):
+        return
+    for name in theirs.__code__.co_names:
+        value = theirs.__globals__.get(name)
+        home = getattr(value, "__module__", None) or getattr(value, "__name__", "")
+        if f"{name}.".startswith("optax.") or f"{home}.".startswith("optax."):
+            raise Failed(
+                "This is Optax's loss, ready-made. Later in the chapter you may call it; here, write what is inside."
+            )
+
+
+def _large_among_small(function):
+    logits, labels = jnp.array([1000.0, -3.0, -1000.0, 3.0]), jnp.array([1.0, 0.0, 0.0, 1.0])
+    expected, got = _binary_cross_entropy(logits, labels), function(logits, labels)
+    if not jnp.allclose(got, expected, rtol=1e-3, atol=1e-6):
+        raise Failed(
+            "One logit at a time your loss is right, but not where large and small ones stand in one array: do you "
+            "subtract the largest logit of *all* examples? Each example needs its own.",
+            input={"logits": logits, "labels": labels},
+            expected=expected,
+            got=got,
+        )
 
 
 def _large_logit(function, z, y):
@@ -163,11 +247,17 @@ def _large_logit(function, z, y):
             **shown,
         )
     if not jnp.allclose(got, expected, rtol=1e-3, atol=1e-6):
-        if expected[0] > 1 and got[0] < expected[0]:
+        if got[0] > 1e30:
             raise Failed(
-                "For a confident mistake your loss stops growing. That comes from rounding or clipping the "
-                "probability: once it is 0 or 1, or at the bound, the logit does not count any more, and where the loss is flat there "
-                "is no gradient.",
+                "For large logits your loss is a huge number in the place of an infinity, which hides it and does not "
+                "mend it: an `exp` overflowed, or a `log` got a 0. Take the logarithm on paper first.",
+                **shown,
+            )
+        if expected[0] > 1 and (got[0] < expected[0] or jnp.allclose(got, function(5 * logit, label))):
+            raise Failed(
+                "For a confident mistake your loss stops growing. That comes from clipping, or from rounding the "
+                "probability to 0 or 1 and adding a small number: there the logit does not count any more, and where the "
+                "loss is flat there is no gradient.",
                 **shown,
             )
         raise Failed("For small logits your loss is right, for large ones it is not.", **shown)
@@ -205,6 +295,35 @@ def _bce_naive(logits, labels):
 def _bce_clipped(logits, labels):
     p = jnp.clip(jax.nn.sigmoid(logits), 1e-7, 1 - 1e-7)
     return -labels * jnp.log(p) - (1 - labels) * jnp.log(1 - p)
+
+
+def _bce_small_number(logits, labels):
+    p = jax.nn.sigmoid(logits)
+    return -labels * jnp.log(p + 1e-12) - (1 - labels) * jnp.log(1 - p + 1e-12)
+
+
+def _bce_nan_to_num(logits, labels):
+    return jnp.nan_to_num(_bce_naive(logits, labels))
+
+
+def _bce_largest_of_all(logits, labels):
+    m = jnp.maximum(jnp.max(logits), 0)
+    return m + jnp.log(jnp.exp(-m) + jnp.exp(logits - m)) - logits * labels
+
+
+def _bce_axis_1(logits, labels):
+    both = jnp.stack([jnp.zeros_like(logits), logits], axis=1)
+    return jax.nn.logsumexp(both, axis=1) - logits * labels
+
+
+def _bce_probability(logits, labels):
+    return jax.nn.sigmoid(logits)
+
+
+def _bce_ready_made(logits, labels):
+    import optax
+
+    return optax.losses.sigmoid_binary_cross_entropy(logits, labels)
 
 
 def _bce_half_way(logits, labels):
@@ -262,13 +381,19 @@ binary_cross_entropy = Exercise(
     mistakes=(
         Mistake(_bce_naive, says="for large ones it is not finite"),
         Mistake(_bce_clipped, says="stops growing"),
+        Mistake(_bce_small_number, says="stops growing"),
+        Mistake(_bce_nan_to_num, says="hides it and does not mend it"),
+        Mistake(_bce_largest_of_all, says="Each example needs its own"),
+        Mistake(_bce_axis_1, says="axis 1 is out of bounds"),
+        Mistake(_bce_probability, says="This is the probability"),
+        Mistake(_bce_ready_made, says="Optax's loss"),
         Mistake(_bce_half_way, says="for large ones it is not finite"),
         Mistake(_bce_where, says="0 times infinity is NaN"),
         Mistake(_bce_abs, says="at the logit 0"),
         Mistake(_bce_relu, says="at the logit 0"),
         Mistake(_bce_mean, says="mean over the batch"),
         Mistake(_bce_swapped, says="opposite label"),
-        Mistake(_bce_if, says="Your code raised"),
+        Mistake(_bce_if, says="truth value of an array"),
     ),
 )
 
@@ -286,12 +411,15 @@ def _init_mlp(key, sizes):
 
 
 def _check_init_mlp(init_mlp):
-    for sizes in [(4, 3, 3, 3), (300, 100)]:  # few shapes: each compiles its random numbers anew
-        _structure_of_params(init_mlp(jax.random.key(0), sizes), sizes)
-    sizes = (4, 3, 3, 3)
+    sizes, large = (4, 3, 3, 3), (300, 100, 60)  # few shapes: each compiles its random numbers anew
+    for one in (sizes, large):
+        _structure_of_params(init_mlp(jax.random.key(0), one), one)
     theirs = reader.original(init_mlp)
-    second_name = list(inspect.signature(theirs).parameters)[1]
-    of_key = reader.guard(functools.partial(theirs, **{second_name: sizes}), "init_mlp")
+    names = list(inspect.signature(theirs).parameters)
+    bound = (
+        functools.partial(theirs, **{names[1]: sizes}) if len(names) == 2 else lambda key: theirs(key, sizes)
+    )
+    of_key = reader.guard(bound, "init_mlp")
     checks.pure(of_key, jax.random.key(0))
     checks.keys(of_key, jax.random.key(0))
     _, first, second = init_mlp(jax.random.key(1), sizes)
@@ -301,14 +429,20 @@ def _check_init_mlp(init_mlp):
             input={"sizes": sizes},
             shown=[("both kernels", str(first["kernel"]))],
         )
-    _spread_of_kernels(init_mlp(jax.random.key(2), (300, 100)), (300, 100))
+    _spread_of_kernels(init_mlp(jax.random.key(2), large), large)
 
 
 def _structure_of_params(params, sizes):
     shown = {"input": {"sizes": sizes}}
     if params is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
-    if not isinstance(params, (list, tuple)) or not all(isinstance(layer, dict) for layer in params):
+    if isinstance(params, tuple) and params and all(isinstance(layer, dict) for layer in params):
+        raise Failed(
+            "You return a tuple of dicts, and a list is asked for. To JAX they are different trees: `jax.tree.map` over "
+            "one of each refuses.",
+            **shown,
+        )
+    if not isinstance(params, list) or not all(isinstance(layer, dict) for layer in params):
         raise Failed(
             'A list is asked for, with a dict for each layer: `[{"kernel": …, "bias": …}, …]`.',
             got=jax.tree.structure(params) if not isinstance(params, jax.Array) else params,
@@ -368,6 +502,10 @@ def _spread_of_kernels(params, sizes):
                 (math.sqrt(1 / n_in), "This is the root of 1/n, as in the chapter; He's rule asks for 2/n."),
                 (math.sqrt(2 / n_out), "n is the layer's number of inputs; you took that of its outputs."),
                 (math.sqrt(2) / n_in, "The root is taken of the 2 only, not of the n."),
+                (
+                    math.sqrt(2 / sizes[0]),
+                    "n is the number of inputs of *this* layer; you took that of the first one.",
+                ),
                 (
                     math.sqrt(2 / (n_in + n_out)),
                     "This is Glorot's rule, with inputs plus outputs; He's has the inputs only.",
@@ -445,6 +583,30 @@ def _init_zip_too_far(key, sizes):
     return _init_mlp(key, (*sizes, 1))
 
 
+def _init_tuple(key, sizes):
+    return tuple(_init_mlp(key, sizes))
+
+
+def _init_first_n(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        {"kernel": jax.random.normal(k, (m, n)) * jnp.sqrt(2 / sizes[0]), "bias": jnp.zeros(n)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
+
+
+def _init_uniform(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        {"kernel": jax.random.uniform(k, (m, n), minval=-1, maxval=1) * jnp.sqrt(6 / m), "bias": jnp.zeros(n)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
+
+
+def _init_pairs(key, sizes):
+    return [(layer["kernel"], layer["bias"]) for layer in _init_mlp(key, sizes)]
+
+
 init_mlp = Exercise(
     title="Weights for any number of layers",
     stars=2,
@@ -469,6 +631,10 @@ init_mlp = Exercise(
         Mistake(_init_sideways, says="lies on its side"),
         Mistake(_init_lecun, says="He's rule asks for 2/n"),
         Mistake(_init_zip_too_far, says="3 layers, but you return 4"),
+        Mistake(_init_tuple, says="different trees"),
+        Mistake(_init_first_n, says="inputs of *this* layer"),
+        Mistake(_init_uniform, says="not normally distributed"),
+        Mistake(_init_pairs, says="with a dict for each layer"),
     ),
 )
 
@@ -510,32 +676,39 @@ def _reference_step():
 
 
 def _check_make_step(make_step):
+    if hasattr(reader.original(make_step), "lower"):
+        raise Failed(
+            "You jitted `make_step`, which takes a function and returns one: those are no arrays. `step` inside is what "
+            "`jax.jit` is for."
+        )
     traced = []
 
-    def loss(params, batch):  # called while JAX traces, and at each call of a step that is not jitted
+    def loss_fn(params, batch):  # called while JAX traces, and at each call of a step that is not jitted
         traced.append(True)
         return _line_loss(params, batch)
 
-    step = make_step(loss)
+    loss_fn.__qualname__ = "loss_fn"  # as it stands in the reader's errors
+    step = make_step(loss_fn)
     if step is None:
         raise Failed("`make_step` returned None: it should return the function `step`.")
     if not callable(step):
         raise Failed(
             f"`make_step` should return the function `step`, but it returned a {type(step).__name__}."
         )
-    jitted, step = step, reader.guard(step, "step")
+    step = reader.guard(step, "step")
     _right_step(step)
-    if not hasattr(jitted, "lower"):
-        raise Failed("`step` is not jitted: Python runs all of it again at each call.")
+    _second_step(step)
     _one_trace(step, traced)
-    _donation(jitted)
+    _one_program(step)
 
 
 def _right_step(step):
     params, velocity, batch, rate = *_start(), _line_batch(0), 0.1
     result = step(params, velocity, batch, rate)
-    if not isinstance(result, tuple) or len(result) != 3:
+    if not isinstance(result, (tuple, list)) or len(result) != 3:
         raise Failed("`step` should return three things: params, velocity, loss.", got=result)
+    if not isinstance(result[0], dict) and isinstance(result[2], dict):
+        raise Failed("`step` should return params, velocity, loss, in this order.", got=result)
     gradients = jax.grad(_line_loss)(_start()[0], batch)
     expected = _reference_step()(*_start(), batch, rate)
     start, before = _start()
@@ -583,16 +756,31 @@ def _right_step(step):
             (expected[0], gradients),
             "The weights are right, but you return the gradients in the place of the velocity.",
         ),
+        *[
+            (
+                (tree(lambda p, v, g, s=s: p + s * 0.9 * v - rate * g, start, before, gradients), None),
+                "The learning rate is inside your velocity. There a new rate would act on new gradients only; it belongs "
+                "to the move: weights minus learning rate times velocity.",
+            )
+            for s in (1, -1)
+        ],
         (
-            (tree(lambda p, v, g: p + 0.9 * v - rate * g, start, before, gradients), None),
-            "The learning rate is inside your velocity. There a new rate would act on new gradients only; it belongs to the "
-            "move: weights minus learning rate times velocity.",
+            (tree(lambda p, v, g: p + rate * (0.9 * v - g), start, before, gradients), None),
+            "Your velocity points down the slope: it subtracts the gradient, and the weights add it. The one that comes in "
+            "is meant as the exercise says: the gradient is added to it, and the move subtracts it.",
         ),
+        ((expected[1], expected[0]), "Weights and velocity are swapped in what you return."),
         ((start, None), "The weights that you return are the old ones."),
     ]
-    _compare_step(result, expected, recognise)
+    _compare_step(result, expected, [*recognise, *_other_momentum(result, gradients, before, move)])
+    if _alike(result[2], gradients):
+        raise Failed("The third thing should be the loss, a number; you return the gradients.")
     loss_after = _line_loss(expected[0], batch)
-    if jnp.shape(result[2]) == () and jnp.allclose(result[2], loss_after, rtol=1e-5):
+    if (
+        isinstance(result[2], jax.Array)
+        and result[2].shape == ()
+        and jnp.allclose(result[2], loss_after, rtol=1e-5)
+    ):
         raise Failed(
             "The loss that you return is that of the new weights. It costs another forward pass: `value_and_grad` has the "
             "loss of the old ones at hand.",
@@ -600,6 +788,41 @@ def _right_step(step):
             got=result[2],
         )
     checks.same(result[2], expected[2], where="for the loss")
+
+
+def _other_momentum(result, gradients, before, move):
+    """What the step would give with the momentum that can be read off the velocity."""
+    try:
+        momentum = float((result[1]["b"] - gradients["b"]) / before["b"])
+        velocity = jax.tree.map(lambda v, g: momentum * v + g, before, gradients)
+        yield (move(velocity), velocity), f"Your momentum is {momentum:.3g}; the exercise asks for 0.9."
+    except (TypeError, KeyError, IndexError, ValueError):
+        return
+
+
+def _second_step(step):
+    """Another batch, another rate, from where the first step led: nothing of the first call may have stuck."""
+    params, velocity, _ = step(*_start(), _line_batch(0), 0.1)
+    result = step(params, velocity, _line_batch(1), 0.25)
+    params, velocity, _ = _reference_step()(*_start(), _line_batch(0), 0.1)
+    halfway = jax.tree.map(jnp.copy, (params, velocity))
+    expected = _reference_step()(params, velocity, _line_batch(1), 0.25)
+    if not _alike(result[:2], expected[:2]) and _alike(
+        result[0], _reference_step()(*halfway, _line_batch(1), 0.1)[0]
+    ):
+        raise Failed(
+            "Your step moves by the same learning rate whatever it is given: the first call, with 0.1, is right, the "
+            "second one, with 0.25, moves as if it had been 0.1."
+        )
+    where = "after a second step, with another batch and learning rate"
+    try:
+        checks.same(tuple(result), expected, where=where, rtol=1e-4, atol=1e-5)
+    except Failed as failure:
+        failure.message = (
+            "The first call is right, the second is not: does your step keep something of the first, outside of its "
+            f"arguments?\n{failure.message}"
+        )
+        raise
 
 
 def _compare_step(result, expected, recognise):
@@ -623,44 +846,58 @@ def _alike(one, two):
 
 
 def _one_trace(step, traced):
-    """By now there was one call; those that follow must leave the loss alone."""
+    """By now there were calls; those that follow must leave the loss alone."""
     log = []
     for index, rate in enumerate((0.1, 0.05, 0.05, 0.2)):
         before = len(traced)
         step(*_start(), _line_batch(index), rate)
         log.append((rate, len(traced) > before))
+    lines = [f"learning rate {rate}: {'traced' if new else 'from the cache'}" for rate, new in log]
+    if log[2][1]:  # the same shapes and the same rate as just before
+        raise Failed(
+            "Python runs your loss again at each call, even where nothing is new: `step` is not jitted, or `jax.jit` is "
+            "applied anew at each call, inside `step`. Jit it once, in `make_step`."
+        )
     if any(again for _, again in log):
         raise Failed(
             "Your step is traced again for a batch of the same shape and another learning rate. What is static is part of "
             "the cache's key by its value; let the learning rate be an ordinary argument.",
-            shown=[
-                (
-                    "calls",
-                    "\n".join(
-                        f"learning rate {rate}: {'traced' if new else 'from the cache'}" for rate, new in log
-                    ),
-                )
-            ],
+            shown=[("calls", "\n".join(lines))],
         )
 
 
-def _donation(jitted):
-    """Params and velocity are given up, the batch is not."""
-    (params, velocity, batch, _), _ = jitted.lower(*_start(), _line_batch(0), 0.1).args_info
-
-    def donated(tree):
-        return [leaf.donated for leaf in jax.tree.leaves(tree)]
-
-    if not all(donated(params)):
+def _one_program(step):
+    """All of the step is one jitted program. Params and velocity are given up to it, the batch is not."""
+    arguments = (*_start(), _line_batch(0))
+    program = jax.make_jaxpr(lambda *trees: step(*trees, 0.1))(*arguments)
+    inputs_of, donated, outside = program.jaxpr.invars, set(), []
+    for equation in program.jaxpr.eqns:
+        given = [inputs_of.index(x) for x in equation.invars if x in inputs_of]
+        if "donated_invars" not in equation.params:
+            outside.extend([equation.primitive.name] if given else [])
+            continue
+        pairs = zip(equation.invars, equation.params["donated_invars"], strict=True)
+        donated.update(inputs_of.index(x) for x, gone in pairs if gone and x in inputs_of)
+    if outside:
+        raise Failed(
+            "A part of your step is jitted, but not all of it: some of the arithmetic on the weights is done one operation "
+            "at a time, outside of the compiled program.",
+            shown=[("outside", ", ".join(outside))],
+        )
+    names = [
+        name for name, tree in zip(("params", "velocity", "batch"), arguments) for _ in jax.tree.leaves(tree)
+    ]
+    kept = {name for place, name in enumerate(names) if place not in donated}
+    if "params" in kept:
         raise Failed(
             "The old `params` are still there after the step, so the new ones need memory of their own: donate what the "
             "step replaces."
         )
-    if not all(donated(velocity)):
+    if "velocity" in kept:
         raise Failed(
             "The weights are donated, the old velocity is not: it is as large, and the step replaces it, too."
         )
-    if any(donated(batch)):
+    if any(names[place] == "batch" for place in donated):
         raise Failed(
             "The batch is donated, too, but the step does not replace it, and the next epoch wants it again."
         )
@@ -732,6 +969,96 @@ def _step_uphill(loss_fn):
     return step
 
 
+def _step_jitted_inside(loss_fn):
+    def step(params, velocity, batch, learning_rate):
+        run = jax.jit(_step_not_jitted(loss_fn), donate_argnums=(0, 1))
+        return run(params, velocity, batch, learning_rate)
+
+    return step
+
+
+def _step_jitted_gradient(loss_fn):
+    value_and_grad = jax.jit(jax.value_and_grad(loss_fn))
+
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = value_and_grad(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p - learning_rate * v, params, velocity), velocity, loss
+
+    return step
+
+
+_step_jitted_outside = jax.jit(_step_not_jitted)
+
+
+def _step_fixed_rate(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        return _step_not_jitted(loss_fn)(params, velocity, batch, 0.1)
+
+    return step
+
+
+def _step_own_velocity(loss_fn):
+    kept = {}
+
+    def step(params, velocity, batch, learning_rate):
+        results = _step_not_jitted(loss_fn)(
+            params, kept.setdefault("velocity", velocity), batch, learning_rate
+        )
+        return results
+
+    return step
+
+
+def _step_downhill_velocity(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v - g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p + learning_rate * v, params, velocity), velocity, loss
+
+    return step
+
+
+def _step_other_momentum(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.99 * v + g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p - learning_rate * v, params, velocity), velocity, loss
+
+    return step
+
+
+def _step_loss_first(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        params, velocity, loss = _step_not_jitted(loss_fn)(params, velocity, batch, learning_rate)
+        return loss, params, velocity
+
+    return step
+
+
+def _step_loss_after(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        params, velocity, _ = _step_not_jitted(loss_fn)(params, velocity, batch, learning_rate)
+        return params, velocity, loss_fn(params, batch)
+
+    return step
+
+
+def _step_gradients_third(loss_fn):
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params, velocity, batch, learning_rate):
+        gradients = jax.grad(loss_fn)(params, batch)
+        velocity = jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
+        return jax.tree.map(lambda p, v: p - learning_rate * v, params, velocity), velocity, gradients
+
+    return step
+
+
 def _step_whole_tree(loss_fn):
     @jax.jit
     def step(params, velocity, batch, learning_rate):
@@ -760,7 +1087,7 @@ make_step = Exercise(
     solution=_make_step,
     check=_check_make_step,
     mistakes=(
-        Mistake(_step_not_jitted, says="not jitted"),
+        Mistake(_step_not_jitted, says="Python runs your loss again at each call"),
         Mistake(_step_static_rate, says="is traced again"),
         Mistake(_step_not_donated, says="still there after the step"),
         Mistake(_step_donates_half, says="the old velocity is not"),
@@ -770,6 +1097,16 @@ make_step = Exercise(
         Mistake(_step_old_velocity, says="you return the old velocity"),
         Mistake(_step_uphill, says="up the slope"),
         Mistake(_step_whole_tree, says="Your code raised TypeError"),
+        Mistake(_step_jitted_inside, says="Python runs your loss again at each call"),
+        Mistake(_step_jitted_gradient, says="not all of it"),
+        Mistake(_step_jitted_outside, says="You jitted `make_step`"),
+        Mistake(_step_own_velocity, says="does your step keep something"),
+        Mistake(_step_fixed_rate, says="moves by the same learning rate"),
+        Mistake(_step_downhill_velocity, says="points down the slope"),
+        Mistake(_step_other_momentum, says="Your momentum is 0.99"),
+        Mistake(_step_loss_first, says="in this order"),
+        Mistake(_step_loss_after, says="that of the new weights"),
+        Mistake(_step_gradients_third, says="you return the gradients"),
     ),
 )
 
@@ -787,7 +1124,8 @@ def _class_accuracy(logits, labels):
 def _check_class_accuracy(function):
     def draw_both(draw):
         logits = draw(inputs.arrays("n", 4, sizes=(1, 4)))
-        return logits, draw(inputs.arrays(len(logits), low=0, high=3, dtype="int32"))
+        no_ties = np.array([0.03, 0.02, 0.01, 0.0], np.float32)  # who has the largest logit is beyond dispute
+        return logits + no_ties, draw(inputs.arrays(len(logits), low=0, high=3, dtype="int32"))
 
     # Class 0: one of three. Class 1: one of one, and guessed once more. Class 2: two of three. Class 3: never.
     guesses = jnp.array([0, 1, 2, 1, 2, 2, 0])
@@ -816,6 +1154,20 @@ def _check_class_accuracy(function):
             lambda z, y: jnp.mean(jnp.argmax(z, -1) == y),
             "This is one number for all classes together; one for each class is asked for.",
         ),
+        (
+            lambda z, y: (lambda hit, said, true: (true - hit) / jnp.maximum(true, 1))(*counted(z, y)),
+            "This is the share that was *not* recognised.",
+        ),
+        (
+            _class_accuracy_two_guesses,
+            "A picture counts here as recognised if its class has one of the two largest logits; only the largest one is "
+            "the network's guess.",
+        ),
+        (
+            lambda z, y: (lambda hit, said, true: 1 - (said + true - 2 * hit) / len(y))(*counted(z, y)),
+            "Pictures of other classes count here, too, where the network did not take them for this class. Only the "
+            "pictures of the class are asked about.",
+        ),
     ]
     got = function(*telling)
     if getattr(got, "shape", None) == (4,) and jnp.isnan(got[3]):
@@ -838,14 +1190,19 @@ def _check_class_accuracy(function):
 
 
 def _no_loop_over_batch(function, arguments):
-    """The program for a larger batch is no longer program."""
-    few, many = (sum(jaxprs.count(function, *arguments(n)).values()) for n in (4, 12))
-    if many > few:
+    """With eight more examples the program has not eight more equations, and no loop has eight more rounds."""
+    few, many = (jax.make_jaxpr(function)(*arguments(n)) for n in (4, 12))
+    sizes = [sum(1 for _ in jaxprs.walk(program)) for program in (few, many)]
+    if sizes[1] - sizes[0] >= 8:
         raise Failed(
             "There is a loop over the examples: the program grows with the batch. Work on the whole batch at once.",
-            shown=[("equations", f"{few} for 4 examples, {many} for 12")],
+            shown=[("equations", f"{sizes[0]} for 4 examples, {sizes[1]} for 12")],
         )
-    if jaxprs.count(function, *arguments(4)).keys() & {"while", "scan"}:
+    rounds = [
+        sum(e.params["length"] for _, e in jaxprs.walk(program) if e.primitive.name == "scan")
+        for program in (few, many)
+    ]
+    if rounds[1] - rounds[0] >= 8 or any(e.primitive.name == "while" for _, e in jaxprs.walk(many)):
         raise Failed(
             "There is a loop over the examples in your jaxpr: one follows the other, instead of all at once. "
             "Work on the whole batch."
@@ -855,7 +1212,7 @@ def _no_loop_over_batch(function, arguments):
 def _class_accuracy_mask(logits, labels):
     hits = jnp.argmax(logits, axis=-1) == labels
     classes = range(logits.shape[-1])
-    return jnp.array([hits[labels == c].mean() if c in labels else 0.0 for c in classes])
+    return jnp.nan_to_num(jnp.array([hits[labels == c].mean() for c in classes]))
 
 
 def _class_accuracy_nan(logits, labels):
@@ -887,6 +1244,41 @@ def _class_accuracy_loop(logits, labels):
     return hits / jnp.maximum(counts, 1)
 
 
+def _class_accuracy_scan(logits, labels):
+    def one(counts, example):
+        logits, label = example
+        hit = jnp.argmax(logits) == label
+        return counts.at[:, label].add(jnp.array([hit, 1])), None
+
+    (hits, counts), _ = jax.lax.scan(one, jnp.zeros((2, logits.shape[-1])), (logits, labels))
+    return hits / jnp.maximum(counts, 1)
+
+
+def _class_accuracy_missed(logits, labels):
+    is_class = jax.nn.one_hot(labels, logits.shape[-1])
+    misses = jnp.argmax(logits, axis=-1) != labels
+    return (misses[:, None] * is_class).sum(0) / jnp.maximum(is_class.sum(0), 1)
+
+
+def _class_accuracy_one_against_rest(logits, labels):
+    guesses = jnp.argmax(logits, axis=-1)
+    return jnp.stack([jnp.mean((guesses == c) == (labels == c)) for c in range(logits.shape[-1])])
+
+
+def _class_accuracy_two_guesses(logits, labels):
+    hits = (jnp.argsort(logits, axis=-1)[:, -2:] == labels[:, None]).any(axis=-1)
+    is_class = jax.nn.one_hot(labels, logits.shape[-1])
+    return hits @ is_class / jnp.maximum(is_class.sum(0), 1)
+
+
+def _class_accuracy_if(logits, labels):
+    hits, shares = jnp.argmax(logits, axis=-1) == labels, []
+    for c in range(logits.shape[-1]):
+        count = jnp.sum(labels == c)
+        shares.append(jnp.sum(hits & (labels == c)) / count if count > 0 else 0.0)
+    return jnp.array(shares)
+
+
 class_accuracy = Exercise(
     title="How well is each class recognised?",
     stars=2,
@@ -903,12 +1295,17 @@ class_accuracy = Exercise(
     solution=_class_accuracy,
     check=_check_class_accuracy,
     mistakes=(
-        Mistake(_class_accuracy_mask, says="Your code raised"),
+        Mistake(_class_accuracy_mask, says="a mask as an index"),
         Mistake(_class_accuracy_nan, says="0 divided by 0"),
         Mistake(_class_accuracy_precision, says="how often the network *said*"),
         Mistake(_class_accuracy_share, says="size of the whole batch"),
         Mistake(_class_accuracy_overall, says="one number for all classes"),
         Mistake(_class_accuracy_loop, says="the program grows with the batch"),
+        Mistake(_class_accuracy_scan, says="one follows the other"),
+        Mistake(_class_accuracy_missed, says="*not* recognised"),
+        Mistake(_class_accuracy_one_against_rest, says="Pictures of other classes"),
+        Mistake(_class_accuracy_two_guesses, says="two largest logits"),
+        Mistake(_class_accuracy_if, says="TracerBoolConversionError"),
     ),
 )
 
@@ -966,6 +1363,10 @@ def _wrong_norms(leaves):
         "This is the length of the *summed* gradient, one number; one for each example is asked for.",
     )
     yield np.sqrt(squares.sum()), "This is one number for the whole batch; one for each example is asked for."
+    yield (
+        np.sqrt(squares) / len(squares),
+        "You divide by the number of examples, as a mean would; the length of each example's own gradient is asked for.",
+    )
 
 
 def _check_gradient_norms(function):
@@ -979,10 +1380,22 @@ def _check_gradient_norms(function):
     leaves = [np.asarray(leaf).reshape(4, -1) for leaf in jax.tree.leaves(gradients)]
     expected = jnp.asarray(np.sqrt(sum((leaf**2).sum(1) for leaf in leaves)))
     got = function(_example_loss, params, batch(4))
+    by_example = jax.vmap(jax.grad(_example_loss, argnums=1), (None, 0))(params, batch(4))
+    by_example = [np.asarray(leaf).reshape(4, -1) for leaf in by_example]
+    other = [
+        (
+            jax.vmap(_example_loss, (None, 0))(params, batch(4)),
+            "These are the losses, not lengths of gradients.",
+        ),
+        (
+            np.sqrt(sum((leaf**2).sum(1) for leaf in by_example)),
+            "This is the gradient by the example; the one by the weights is asked for.",
+        ),
+    ]
     try:
         checks.same(got, expected, rtol=1e-4)
     except Failed as failure:
-        for wrong, text in _wrong_norms(leaves):
+        for wrong, text in [*_wrong_norms(leaves), *other]:
             if _alike(got, jnp.asarray(wrong)):
                 failure.message = f"{text}\n{failure.message}"
                 break
@@ -990,9 +1403,26 @@ def _check_gradient_norms(function):
     checks.same(
         function(_example_loss, params, batch(1)), expected[:1], where="for a batch of one", rtol=1e-4
     )
+    _other_trees(function)
     inner = reader.guard(functools.partial(reader.original(function), _example_loss), "gradient_norms")
     checks.works_under_jit(inner, params, batch(4))
     _no_loop_over_batch(inner, lambda n: (params, batch(n)))
+
+
+def _other_trees(function):
+    """A batch that is no pair, and weights that are no list of layers."""
+
+    def loss(params, example):
+        return (example["x"] * params["slope"] + params["offset"] - example["wanted"]["y"]) ** 2
+
+    params = {"slope": jnp.array(2.0), "offset": jnp.array(-1.0)}
+    batch = {"x": jnp.array([0.0, 1.0, 2.0]), "wanted": {"y": jnp.array([1.0, -1.0, 0.5])}}
+    expected = _gradient_norms(loss, params, batch)
+    try:
+        checks.same(function(loss, params, batch), expected, where="for a batch that is a dict", rtol=1e-4)
+    except reader.Raised as raised:
+        raised.message = f"For weights and a batch that are dicts: {raised.message}"
+        raise
 
 
 def _norms_of_average(loss_fn, params, batch):
@@ -1014,9 +1444,8 @@ def _norms_squared(loss_fn, params, batch):
 
 def _norms_loop(loss_fn, params, batch):
     norms = []
-    for i in range(len(batch[0])):
-        x, y = batch
-        gradient = jax.grad(loss_fn)(params, (x[i], y[i]))
+    for i in range(len(jax.tree.leaves(batch)[0])):
+        gradient = jax.grad(loss_fn)(params, jax.tree.map(lambda array, i=i: array[i], batch))
         norms.append(jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(gradient))))
     return jnp.stack(norms)
 
@@ -1030,6 +1459,29 @@ def _norms_one_leaf(loss_fn, params, batch):
 def _norms_both_mapped(loss_fn, params, batch):
     gradients = jax.vmap(jax.grad(loss_fn))(params, batch)
     return jnp.sqrt(sum(jnp.sum(leaf**2, axis=-1) for leaf in jax.tree.leaves(gradients)))
+
+
+def _norms_of_pairs(loss_fn, params, batch):
+    x, y = batch
+    gradients = jax.vmap(lambda x, y: jax.grad(loss_fn)(params, (x, y)))(x, y)
+    return jnp.sqrt(sum(jnp.sum(leaf.reshape(len(leaf), -1) ** 2, 1) for leaf in jax.tree.leaves(gradients)))
+
+
+def _norms_by_example(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn, argnums=1), in_axes=(None, 0))(params, batch)
+    return jnp.sqrt(sum(jnp.sum(leaf.reshape(len(leaf), -1) ** 2, 1) for leaf in jax.tree.leaves(gradients)))
+
+
+def _norms_one_by_one(loss_fn, params, batch):
+    def one(example):
+        leaves = jax.tree.leaves(jax.grad(loss_fn)(params, example))
+        return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in leaves))
+
+    return jax.lax.map(one, batch)
+
+
+def _norms_losses(loss_fn, params, batch):
+    return jax.vmap(loss_fn, in_axes=(None, 0))(params, batch)
 
 
 gradient_norms = Exercise(
@@ -1057,6 +1509,10 @@ gradient_norms = Exercise(
         Mistake(_norms_loop, says="grows with the batch"),
         Mistake(_norms_one_leaf, says="Only one part"),
         Mistake(_norms_both_mapped, says="Your code raised ValueError"),
+        Mistake(_norms_of_pairs, says="For weights and a batch that are dicts"),
+        Mistake(_norms_by_example, says="gradient by the example"),
+        Mistake(_norms_one_by_one, says="one follows the other"),
+        Mistake(_norms_losses, says="These are the losses"),
     ),
 )
 
@@ -1078,14 +1534,21 @@ def _check_count_parameters(function):
             (),
             [jnp.zeros((2, 3, 4)), {"scale": jnp.ones(())}],
         ),
+        [{"kernel": jnp.zeros((3, 4)), "bias": jnp.zeros(4)} for _ in range(2)],  # the same shapes twice
         (),
     ]
     for tree in trees:
-        _right_count(function, tree, jax.tree.map(lambda leaf: leaf.shape, tree))
+        shapes = jax.tree.map(lambda leaf: leaf.shape, tree)
+        _right_count(
+            function, tree, f"a tree of arrays with the shapes {shapes}" if tree else "an empty tree, ()"
+        )
     half = {"kernel": jnp.zeros((3, 5), jnp.bfloat16)}
-    _right_count(function, half, "a (3, 5) kernel in bfloat16")
+    _right_count(function, half, "a tree with one array, a (3, 5) kernel in bfloat16")
     # More than any memory holds: shapes alone must do.
-    abstract = jax.eval_shape(lambda: {"kernel": jnp.zeros((1 << 17, 1 << 17)), "bias": jnp.zeros(1 << 17)})
+    abstract = {
+        "kernel": jax.ShapeDtypeStruct((1_200_000, 1_000_003), jnp.float32),
+        "bias": jax.ShapeDtypeStruct((1_000_003,), jnp.float32),
+    }
     try:
         got = function(abstract)
     except reader.Raised as raised:
@@ -1094,7 +1557,7 @@ def _check_count_parameters(function):
             f"{reader.describe_error(raised.error)}\nThe shape of a leaf is all that is needed.",
             shown=reader.lines_of(raised.error),
         ) from None
-    _compare_count(got, abstract, "shapes only: kernel (131072, 131072), bias (131072,)")
+    _compare_count(got, abstract, "only shapes, no arrays: kernel (1200000, 1000003), bias (1000003,)")
 
 
 def _right_count(function, tree, described):
@@ -1103,13 +1566,18 @@ def _right_count(function, tree, described):
 
 def _compare_count(got, tree, described):
     leaves, expected = jax.tree.leaves(tree), _count_parameters(tree)
-    shown = {"input": f"a tree of arrays with the shapes {described}", "expected": expected, "got": got}
+    shown = {"input": described, "expected": expected, "got": got}
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
     if np.ndim(got) or not np.issubdtype(np.asarray(got).dtype, np.integer):
-        raise Failed("One whole number is asked for.", **shown)
+        raise Failed("One whole number is asked for, an integer.", **shown)
     if int(got) == expected:
         return
+    if expected > 10**12 and abs(int(got) / expected - 1) < 1e-5:
+        raise Failed(
+            "Almost: the last digits are lost. A float32 holds about seven of them; Python's integers hold all.",
+            **shown,
+        )
     recognise = [
         (len(leaves), "This is the number of arrays, not of the numbers in them."),
         (
@@ -1127,6 +1595,14 @@ def _compare_count(got, tree, described):
         (
             sum(math.prod(leaf.shape) for leaf in leaves if len(leaf.shape) > 1),
             "Only arrays with two axes or more are counted: a bias is a parameter, too.",
+        ),
+        (
+            sum(math.prod(leaf.shape) for leaf in leaves if leaf.shape),
+            "An array of shape () holds one number, not none.",
+        ),
+        (
+            sum(math.prod(shape) for shape in {leaf.shape for leaf in leaves}),
+            "Each shape is counted once, however many arrays have it.",
         ),
     ]
     said = [text for wrong, text in recognise if wrong == int(got)]
@@ -1154,6 +1630,22 @@ def _count_first_axis(tree):
     return sum(len(leaf) for leaf in jax.tree.leaves(tree))
 
 
+def _count_float32(tree):
+    return int(jnp.sum(jnp.array([float(leaf.size) for leaf in jax.tree.leaves(tree)])))
+
+
+def _count_each_shape_once(tree):
+    return sum(math.prod(shape) for shape in {leaf.shape for leaf in jax.tree.leaves(tree)})
+
+
+def _count_no_scalars(tree):
+    return sum(math.prod(leaf.shape) if leaf.shape else 0 for leaf in jax.tree.leaves(tree))
+
+
+def _count_makes_arrays(tree):
+    return sum(jnp.zeros(leaf.shape).size for leaf in jax.tree.leaves(tree))
+
+
 def _count_flat_dict(tree):
     return sum(leaf.size for leaf in tree.values())
 
@@ -1176,5 +1668,9 @@ count_parameters = Exercise(
         Mistake(_count_raveled, says="The shape of a leaf is all"),
         Mistake(_count_first_axis, says="first axis only"),
         Mistake(_count_flat_dict, says="Your code raised AttributeError"),
+        Mistake(_count_float32, says="the last digits are lost"),
+        Mistake(_count_each_shape_once, says="Each shape is counted once"),
+        Mistake(_count_no_scalars, says="holds one number, not none"),
+        Mistake(_count_makes_arrays, says="The shape of a leaf is all"),
     ),
 )

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.linear import accumulator
+from mlax_tutorial.numeric import accumulator
 
 
 def attention_logits(query, key, *, accum_dtype=None, precision=None):

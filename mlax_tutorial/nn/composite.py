@@ -83,6 +83,7 @@ class Composite(Layer):
         # Phase two makes the variables. Were each container to run its children's init and fwd by itself,
         # the work would double with every level of nesting.
         self.check_init_key(key)
+        self.check_inputs(x, inputs)
         records = outline(self, x, inputs, key)
         return self._build(records, "", key)
 
@@ -256,7 +257,7 @@ class _Apply(_Run):
             self.split(key, needing)
 
     def apply(self, place, layer, method, x, inputs):
-        y, self.states[place] = getattr(layer, method)(
+        result = getattr(layer, method)(
             x,
             self.trainables[place],
             self.states[place],
@@ -264,6 +265,7 @@ class _Apply(_Run):
             inference_mode=self.inference_mode,
             **inputs,
         )
+        y, self.states[place] = layer.check_pair("fwd", result)
         return y
 
 

@@ -10,7 +10,7 @@ from jax import lax
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.linear import accumulator
+from mlax_tutorial.numeric import accumulator
 
 
 def unit_rows(key, shape, dtype):
@@ -68,7 +68,7 @@ class Embed(Layer):
     def init(self, key, x):
         self.check_init_key(key)
         self._check_ids(x)
-        return {"embed": self.embed_initializer(key, self._shape, self.param_dtype)}, ()
+        return {"embed": self.initialize("embed_initializer", key, self._shape, self.param_dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self._check_ids(x)

@@ -1,5 +1,7 @@
 """Errors that say where (the layer's path), what was wanted, what came, and the likely mend."""
 
+from mlax_tutorial.nn.hyperparameters import show
+
 
 class LayerError(ValueError):
     """A layer was given something that it cannot work with.
@@ -49,4 +51,4 @@ def describe(value) -> str:
         return f"a dict with keys {sorted(map(str, value))}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of length {len(value)}"
-    return f"{type(value).__name__} {value!r}"
+    return f"{type(value).__name__} {show(value)}"

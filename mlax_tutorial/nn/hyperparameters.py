@@ -7,13 +7,18 @@ both ways: ``1 == 1.0 == True``, while ``lecun_normal() != lecun_normal()``.
 
 import dataclasses
 import functools
+import importlib
 import operator
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.numeric import real
 
 
 def hyperparameter(canonicalize: Callable[[Any], Any], **options) -> Any:
@@ -40,13 +45,11 @@ def integer(value, minimum: int = 1) -> int:
 def probability(value) -> float:
     """A Python ``float`` in [0, 1]."""
     wanted = "must be a number in [0, 1]"
-    if isinstance(value, (bool, str)):
-        raise ValueError(wanted)
     try:
-        number = float(value)
+        number = real(value)
     except jax.errors.ConcretizationTypeError:
         raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-    except (TypeError, ValueError):
+    except ValueError:
         raise ValueError(wanted) from None
     if not 0 <= number <= 1:  # also refuses NaN
         raise ValueError(wanted)
@@ -118,29 +121,64 @@ _STATIC = "hyperparameters are static, so build the layer outside the jitted fun
 def by_value(value) -> Any:
     """A hashable stand-in for ``value``: equal exactly when type and value are equal.
 
-    Functions count by value where Python can see it: a ``functools.partial`` by its parts, a closure by
-    its code and what it encloses. So ``lecun_normal()`` equals ``lecun_normal()``. A closure over
-    something unhashable (an array, say) counts by identity.
+    Functions count by value where Python can see it: a ``functools.partial`` by its parts, any other function
+    by its code, its defaults, and the variables that it reads from around it, enclosed or global, as they are
+    now (functions among the global ones count by identity). So ``lecun_normal()`` equals ``lecun_normal()``, and a notebook's ``lambda x: scale * x`` made again
+    after a change of ``scale`` is another function. One that reads something unhashable (an array, say) from
+    around it, or itself, counts by identity.
 
     Raises:
       TypeError: if ``value`` is not hashable.
     """
+    return _by_value(value, ())
+
+
+def _by_value(value, within) -> Any:
+    """As `by_value`; ``within`` are the functions that are being looked at."""
+    if isinstance(value, np.generic):
+        return type(value), value.tobytes()
     if isinstance(value, float):
-        return float, value.hex()  # tells 0.0 from -0.0, and NaN equals itself
+        return type(value), value.hex()  # tells 0.0 from -0.0, and NaN equals itself
+    if isinstance(value, complex):
+        return type(value), value.real.hex(), value.imag.hex()
     if isinstance(value, tuple):
-        return type(value), tuple(by_value(item) for item in value)
+        return type(value), tuple(_by_value(item, within) for item in value)
+    if isinstance(value, frozenset):
+        return type(value), frozenset(_by_value(item, within) for item in value)
     if isinstance(value, functools.partial):
         keywords = sorted(value.keywords.items())
-        return functools.partial, by_value((value.func, value.args, *keywords))
+        return functools.partial, _by_value((value.func, value.args, *keywords), within)
     if isinstance(value, types.FunctionType):
+        if any(value is function for function in within):
+            raise ValueError("refers to itself")
         try:
-            enclosed = tuple(by_value(cell.cell_contents) for cell in value.__closure__ or ())
-            defaults = by_value((value.__defaults__, *sorted((value.__kwdefaults__ or {}).items())))
-            return value.__code__, id(value.__globals__), enclosed, defaults
-        except (TypeError, ValueError, RecursionError):  # unhashable, not yet filled, or refers to itself
+            enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
+            defaults = (value.__defaults__, *sorted((value.__kwdefaults__ or {}).items()))
+            within = (*within, value)
+            own = _by_value((*enclosed, defaults), within)
+            return value.__code__, id(value.__globals__), own, _globals_of(value, within)
+        except (TypeError, ValueError):  # unhashable, not yet filled, or refers to itself
             return value
     hash(value)
     return type(value), value
+
+
+def _globals_of(function, within) -> tuple[Any, ...]:
+    """The global variables that ``function`` may read, as they are now, by name.
+
+    Functions among them count by identity: following them would lead through half of JAX.
+    """
+
+    def names(code):
+        inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+        return set(code.co_names).union(*map(names, inner))
+
+    around = function.__globals__
+    values = [(name, around[name]) for name in sorted(names(function.__code__) & around.keys())]
+    return tuple(
+        (name, value if isinstance(value, types.FunctionType) else _by_value(value, within))
+        for name, value in values
+    )
 
 
 def canonicalize_fields(layer) -> None:
@@ -154,6 +192,8 @@ def canonicalize_fields(layer) -> None:
         except ValueError as error:
             raise ValueError(f"{name}: {field.name} {error}, got {show(value)}.") from None
         except TypeError:
+            if isinstance(value, jax.core.Tracer):
+                raise ValueError(f"{name}: {field.name} must not be a traced value: {_STATIC}.") from None
             raise TypeError(
                 f"{name}: {field.name} must be hashable, because layers are static under jax.jit; got "
                 f"{type(value).__name__} {value!r}. Use a tuple for a list, or a function for an array."
@@ -162,6 +202,45 @@ def canonicalize_fields(layer) -> None:
     values = by_value(tuple(getattr(layer, field.name) for field in dataclasses.fields(layer)))
     object.__setattr__(layer, "_value", values)
     object.__setattr__(layer, "_hash", hash((type(layer), values)))
+
+
+def portable(value) -> Any:
+    """A stand-in for ``value`` that unpickles as ``value``, whether or not ``value`` pickles.
+
+    ``jax.jit`` and ``jax.custom_jvp`` return objects that do not pickle, so neither would ``F(jax.nn.relu)``. What
+    can be found by its name travels by its name.
+    """
+    if type(value) is tuple:
+        return tuple(map(portable, value))
+    if isinstance(value, functools.partial):
+        parts = portable((value.func, *value.args))
+        return _Call(_partial, parts, {name: portable(item) for name, item in value.keywords.items()})
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if callable(value) and isinstance(module, str) and isinstance(name, str):
+        try:
+            if _find(module, name) is value:
+                return _Call(_find, module, name)
+        except (KeyError, AttributeError):  # made inside a function, say
+            pass
+    return value
+
+
+class _Call:
+    """Pickles as the result of a call."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+def _find(module: str, name: str) -> Any:
+    return operator.attrgetter(name)(sys.modules.get(module) or importlib.import_module(module))
+
+
+def _partial(parts, keywords):
+    return functools.partial(*parts, **keywords)
 
 
 def show(value) -> str:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import by_value, canonicalize_fields, hyperparameter, show
+from mlax_tutorial.nn.hyperparameters import by_value, canonicalize_fields, hyperparameter, portable, show
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))
@@ -38,17 +38,16 @@ class Layer:
 
     needs_key = False
     inputs = frozenset()
+    _writes_init = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        # A subclass without fields of its own is built like its base (Series, say, takes any number of layers).
-        written = "__init__" in cls.__dict__ or (
-            not inspect.get_annotations(cls) and cls.__init__ is not object.__init__
-        )
-        dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not written)(cls)
+        # What a class writes itself, __init__ (as Series does) or inputs, holds for the classes derived from it, too.
+        cls._writes_init = "__init__" in cls.__dict__ or cls._writes_init
+        dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not cls._writes_init)(cls)
         jax.tree_util.register_static(cls)
         cls._fields = tuple(field.name for field in dataclasses.fields(cls))
-        if "fwd" in cls.__dict__ and "inputs" not in cls.__dict__:
+        if not isinstance(inspect.getattr_static(cls, "inputs"), property) and "inputs" not in cls.__dict__:
             cls.inputs = further_inputs(cls.fwd)
 
     def __post_init__(self):
@@ -111,11 +110,12 @@ class Layer:
     def _outline(self, records, path, key, x, **inputs):
         """Phase one, inside ``jax.eval_shape``: note what this layer is given; return ``(y, *variables)``."""
         records[path] = jax.tree.map(abstract, (x, inputs))
-        # abstract, too, but JAX's key-reuse check looks here as well
+        # These keys are abstract, too, but JAX's check for reused ones looks here as well.
         init_key, fwd_key = jax.random.split(key)
-        variables = self.init(init_key, x, **inputs)
-        y, state = self.fwd(x, *variables, key=fwd_key if self.needs_key else None, **inputs)
-        return y, variables[0], state
+        trainables, non_trainables = self.check_pair("init", self.init(init_key, x, **inputs))
+        key = fwd_key if self.needs_key else None
+        y, non_trainables = self.check_pair("fwd", self.fwd(x, trainables, non_trainables, key=key, **inputs))
+        return y, trainables, non_trainables
 
     def _build(self, records, path, key):
         """Phase two: make the variables from what phase one noted."""
@@ -143,12 +143,18 @@ class Layer:
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __getstate__(self):  # hashes of strings differ between processes, so they do not travel
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     def __setstate__(self, state):
         for name, value in state.items():
             object.__setattr__(self, name, value)
         canonicalize_fields(self)
+
+    def __copy__(self):  # nothing can change, and a deep copy of a function may be another function
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
     # Checks that layers share. They look at shapes, dtypes and types only, so they cost nothing under jit.
 
@@ -193,6 +199,37 @@ class Layer:
                     f"{name} expects shape {shape}, got {describe(variables[name])}: these {role}, or "
                     "this input, belong to another model.",
                 )
+
+    def check_pair(self, method: str, result) -> tuple[Any, Any]:
+        """Refuse what ``init`` or ``fwd`` may not return: a dict of two, say, would come apart into its names."""
+        if not isinstance(result, tuple) or len(result) != 2:
+            wanted = {"init": "(trainables, non_trainables)", "fwd": "(y, non_trainables)"}[method]
+            raise LayerError(
+                self,
+                f"{method} must return {wanted}, got {describe(result)}: end it with a pair, whose second is "
+                f"{'()' if method == 'init' else 'non_trainables as it came'} if the layer has none.",
+            )
+        return result
+
+    def check_inputs(self, x, inputs) -> None:
+        """Refuse inputs that are neither arrays nor containers of arrays."""
+        for path, leaf in jax.tree_util.tree_leaves_with_path({"x": x, **inputs}):
+            if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+                where = path[0].key + jax.tree_util.keystr(path[1:])
+                raise LayerError(
+                    self, f"{where} expects an array, got {describe(leaf)}: wrap it in jnp.asarray(…)."
+                )
+
+    def initialize(self, name: str, key, shape: tuple[int, ...], dtype) -> jax.Array:
+        """Call the initializer ``name``, and refuse what is no array of that shape and dtype."""
+        value = getattr(self, name)(key, shape, dtype)
+        if (getattr(value, "shape", None), getattr(value, "dtype", None)) != (shape, dtype):
+            mend = "make it of the shape and the dtype that it is given"
+            if callable(value):
+                mend = "call what makes the initializer, as in jax.nn.initializers.he_normal()"
+            wanted = describe(jax.ShapeDtypeStruct(shape, dtype))
+            raise LayerError(self, f"{name} must return {wanted}, got {describe(value)}: {mend}.")
+        return jnp.asarray(value)
 
     def check_key(self, key) -> None:
         """Refuse a missing key, a raw one, or several."""

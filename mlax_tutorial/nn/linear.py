@@ -5,12 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.numeric import accumulator
 
 
 def lecun_normal(key, shape, dtype):
@@ -58,7 +58,7 @@ class Linear(Layer):
         self.check_init_key(key)
         self.check_floating(x, minimum_ndim=1)
         shape, dtype = (x.shape[-1], self.out_features), self.param_dtype or x.dtype
-        return {"kernel": self.kernel_initializer(key, shape, dtype)}, ()
+        return {"kernel": self.initialize("kernel_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=1)
@@ -103,8 +103,8 @@ class Bias(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        shape = _trailing_shape(self, x)
-        return {"bias": self.bias_initializer(key, shape, self.param_dtype or x.dtype)}, ()
+        shape, dtype = _trailing_shape(self, x), self.param_dtype or x.dtype
+        return {"bias": self.initialize("bias_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_variables(trainables, {"bias": _trailing_shape(self, x)})
@@ -142,16 +142,16 @@ class Scaler(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        shape = _trailing_shape(self, x)
-        return {"scaler": self.scaler_initializer(key, shape, self.param_dtype or x.dtype)}, ()
+        shape, dtype = _trailing_shape(self, x), self.param_dtype or x.dtype
+        return {"scaler": self.initialize("scaler_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_variables(trainables, {"scaler": _trailing_shape(self, x)})
         return _scale(x, trainables["scaler"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
 
-# Functions of their own, so that JAX traces and differentiates each
-# once for all layers of one shape: that halves the time to trace a deep model. The compiled program is the same.
+# Functions of their own, so that JAX traces and differentiates each once for all layers of one shape: that halves the
+# time to trace a deep model. The compiled program is the same.
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3), inline=True)
@@ -181,11 +181,6 @@ def _broadcast(parameter, x, accum_dtype):
     parameter = parameter.astype(x.dtype).astype(accum_dtype)
     axes = range(x.ndim - parameter.ndim, x.ndim)
     return lax.broadcast_in_dim(parameter, x.shape, axes).astype(x.dtype)
-
-
-def accumulator(dtype) -> Any:
-    """The dtype in which sums over ``dtype`` are formed by default: at least float32."""
-    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
 
 
 def _features(value) -> tuple[int, ...]:

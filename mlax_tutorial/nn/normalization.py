@@ -21,7 +21,7 @@ from mlax_tutorial.nn.hyperparameters import (
     probability,
 )
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.linear import accumulator
+from mlax_tutorial.numeric import accumulator
 
 
 class BatchNorm(Layer):

@@ -26,6 +26,7 @@ class Wrapper(Layer):
 
     def init(self, key, x, **inputs):
         self.check_init_key(key)
+        self.check_inputs(x, inputs)
         return self._build(outline(self, x, inputs, key), "", key)
 
     def _repeatable(self, key, inference_mode, *shape):

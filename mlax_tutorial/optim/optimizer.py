@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.numeric import is_real, real
+
 
 class OptimizerError(ValueError):
     """An optimizer was given numbers or trees that it cannot work with."""
@@ -34,6 +36,12 @@ class Optimizer:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        for field in dataclasses.fields(cls):
+            if not field.metadata.keys() & {"number", "switch"}:
+                raise TypeError(
+                    f"{cls.__name__}: {field.name} must be declared a leaf, {field.name}: … = number(…), or static, "
+                    f"= switch(…), both from mlax_tutorial.optim.optimizer."
+                )
         leaves = [field.name for field in dataclasses.fields(cls) if "number" in field.metadata]
         static = [field.name for field in dataclasses.fields(cls) if "switch" in field.metadata]
 
@@ -96,8 +104,20 @@ class Optimizer:
             )
 
     def check_trees(self, **trees: Any) -> None:
-        """Refuse trees whose structures, or the shapes of whose leaves, differ from those of the trainables."""
-        wanted = _shapes(trees.pop("trainables"))
+        """Refuse trees whose structures, or the shapes of whose leaves, differ from those of the trainables.
+
+        The trainables themselves must be arrays of floating-point (or complex) numbers.
+        """
+        trainables = trees.pop("trainables")
+        for path, leaf in jax.tree_util.tree_leaves_with_path(trainables):
+            dtype = getattr(leaf, "dtype", None)
+            if dtype is None or not jnp.issubdtype(dtype, jnp.inexact):
+                raise OptimizerError(
+                    f"{type(self).__name__}: trainables{jax.tree_util.keystr(path)} expects an array of "
+                    f"floating-point numbers, got {type(leaf).__name__ if dtype is None else dtype}: what gradients "
+                    "do not flow to belongs elsewhere."
+                )
+        wanted = _shapes(trainables)
         for name, tree in trees.items():
             got = _shapes(tree)
             if got == wanted:
@@ -107,11 +127,6 @@ class Optimizer:
                 f"{type(self).__name__}: {name}{path} expects {wanted.get(path, 'nothing')}, got "
                 f"{got.get(path, 'nothing')}: gradients, state and trainables must come from one model."
             )
-
-
-def accumulator(dtype) -> Any:
-    """The dtype in which updates to weights of ``dtype`` are computed: at least float32."""
-    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
 
 
 def _shapes(tree):
@@ -131,14 +146,14 @@ def _number(value, minimum, maximum, optional):
     bounds = f"of at least {minimum:g}" if maximum == np.inf else f"in [{minimum:g}, {maximum:g}]"
     wanted = f"must be a finite number {bounds}"
     if isinstance(value, jax.core.Tracer):  # built inside jit: nothing to compare yet
-        if value.shape:
+        if value.shape or not is_real(value.dtype):
             raise ValueError(wanted)
         return value.astype(jnp.float32)
     try:
-        number = float("nan") if isinstance(value, (bool, str)) or np.ndim(value) else float(value)
-    except (TypeError, ValueError):
+        number = real(value)
+    except ValueError:
         raise ValueError(wanted) from None
-    if not (np.isfinite(number) and minimum <= number <= maximum):
+    if not minimum <= number <= min(maximum, float(np.finfo(np.float32).max)):  # also refuses NaN
         raise ValueError(wanted)
     return jnp.asarray(np.float32(number))
 

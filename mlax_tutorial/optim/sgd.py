@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.optim.optimizer import Optimizer, OptimizerError, accumulator, number, switch
+from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.optim.optimizer import Optimizer, OptimizerError, number, switch
 
 
 class SGDState(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.optim.optimizer import accumulator
+from mlax_tutorial.numeric import accumulator
 
 
 def apply_updates(trainables: Any, updates: Any) -> Any:
@@ -21,7 +21,7 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
       The new weights, in the dtypes of the old.
 
     Raises:
-      ValueError: if the structures differ.
+      ValueError: if the structures or the shapes differ.
 
     Example:
       >>> import jax.numpy as jnp
@@ -30,8 +30,13 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
       {'bias': Array([1.5, 0.5], dtype=float32)}
     """
 
-    def add(weight, update):
+    def add(path, weight, update):
+        if jnp.shape(update) != weight.shape:  # they would broadcast, and the weight might grow
+            raise ValueError(
+                f"apply_updates: updates{jax.tree_util.keystr(path)} expects shape {weight.shape}, that of the "
+                f"weight, got {jnp.shape(update)}: updates and trainables must come from one model."
+            )
         dtype = accumulator(weight.dtype)
         return (weight.astype(dtype) + jnp.asarray(update, dtype)).astype(weight.dtype)
 
-    return jax.tree.map(add, trainables, updates)
+    return jax.tree_util.tree_map_with_path(add, trainables, updates)

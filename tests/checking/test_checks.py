@@ -94,6 +94,27 @@ def test_values_with_special_values(grade):
     fails(grade, lambda x: jnp.sum(x), check, "got       nan")
 
 
+def test_recognising_does_not_call_the_answer_again(grade):
+    calls = []
+
+    def square(x):
+        calls.append(x)
+        return x**2
+
+    recognise = [(lambda x: x + 1, "One more."), (lambda x: x**2, "This is the square.")]
+    check = functools.partial(checks.values, reference=double, examples=[(X,)], recognise=recognise)
+    fails(grade, square, check, "This is the square.")
+    assert len(calls) == 1
+
+
+def test_a_number_in_a_tree_is_among_the_differences(grade):
+    def check(f):
+        checks.values(f, lambda x: {"loss": x.sum(), "twice": 2 * x}, examples=[(X,)])
+
+    outcome = fails(grade, lambda x: {"loss": x.max(), "twice": 2 * x}, check, "['loss'] expected 6., got 3.")
+    assert "['twice'] at" not in outcome.text
+
+
 def test_values_recognises_only_what_agrees_everywhere(grade):
     recognise = [
         (lambda x: x**2, "You square."),

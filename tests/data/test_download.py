@@ -106,6 +106,28 @@ fetch(sys.argv[1], pathlib.Path(sys.argv[2]), lambda content: None, progress=lam
 """
 
 
+FULL = """
+import resource, sys, pathlib
+from mlax_tutorial.data import download
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+download.time.sleep = lambda seconds: None
+try:
+    download.fetch(sys.argv[1], pathlib.Path(sys.argv[2]), lambda content: None, progress=lambda *_: None)
+except download.DataError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_a_disk_that_is_full_is_told(server, tmp_path):
+    target = tmp_path / "file.gz"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, server.url + "file.gz", str(target)], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "could not be fetched ([Errno 27] File too large)" in done.stderr
+    assert leftovers(tmp_path) == ["file.gz.partial"]
+    assert get(server, target) == CONTENT
+
+
 def test_a_killed_process_leaves_nothing_half_written(server, tmp_path):
     server.manners = ["slow"]
     target = tmp_path / "file.gz"

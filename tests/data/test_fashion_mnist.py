@@ -140,6 +140,18 @@ def test_the_cache_follows_xdg(server, tmp_path, monkeypatch):
     assert (tmp_path / "mlax-tutorial" / "fashion-mnist" / f"{NAMES[0]}.gz.partial").is_file()
 
 
+def test_a_user_without_a_home_is_asked_for_a_folder(tmp_path, monkeypatch):
+    def nowhere(*_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(module.Path, "home", nowhere)
+    with pytest.raises(data.DataError, match="no home directory: pass a folder"):
+        data.fashion_mnist(whole=True, download=False)
+    with pytest.raises(data.DataError, match=str(tmp_path)):  # the home is not looked for
+        data.fashion_mnist(whole=True, folder=tmp_path, download=False)
+
+
 def test_a_folder_for_the_part_is_a_mistake(tmp_path):
     with pytest.raises(data.DataError, match="whole=True"):
         data.fashion_mnist(folder=tmp_path)

@@ -101,7 +101,7 @@ def test_it_learns(options):
 def test_stacked_equals_a_series_of_blocks():
     stacked, series = decoder(depth=3, rate=0.0), decoder(depth=3, rate=0.0, stacked=False)
     trainables, _ = begin(stacked)
-    unstacked = dict(trainables, blocks=tuple(jax.tree.map(lambda leaf: leaf[i], trainables["blocks"]) for i in range(3)))
+    unstacked = dict(trainables, blocks=tuple(jax.tree.map(lambda leaf, i=i: leaf[i], trainables["blocks"]) for i in range(3)))
     assert jax.tree.structure(unstacked) == jax.tree.structure(begin(series)[0])
     for first, second in (
         (stacked.fwd(IDS, trainables, ())[0], series.fwd(IDS, unstacked, ())[0]),

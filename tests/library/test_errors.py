@@ -16,7 +16,62 @@ X = jnp.ones((5, 4, 4))
 TRAINABLES, NON_TRAINABLES = MODEL.init(jax.random.key(0), X)
 NESTED = nn.Series(nn.Series(nn.F(lambda x: x @ jnp.ones((3, 3)))))
 
+
+class Returns(nn.Layer):
+    """Returns what it is told to, right or wrong."""
+
+    made: tuple = ((), ())
+    given: object = None
+
+    def init(self, key, x):
+        return {"w": 1, "b": 2} if self.made == "a dict" else self.made
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return x if self.given is None else (x, non_trainables, 3)[: self.given]
+
+
+def initialized(layer, x=X):
+    return layer.init(jax.random.key(0), x)
+
+
 CALLS = {
+    "fwd of one's own without non_trainables": (
+        lambda: nn.Series(nn.F(jnp.sin), Returns()).fwd(jnp.ones((2, 3)), (), ()),
+        r"^model\[1\]\.Returns: fwd must return \(y, non_trainables\), got float32\[2,3\]: .*as it came",
+    ),
+    "fwd of one's own with three results": (
+        lambda: nn.Series(Returns(given=3)).fwd(X, (), ()),
+        r"^model\[0\]\.Returns: fwd must return .* got a tuple of length 3",
+    ),
+    "fwd of one's own, found by init": (
+        lambda: initialized(nn.Series(nn.Series(Returns()), nn.Linear(2))),
+        r"^model\[0\]\[0\]\.Returns: fwd must return \(y, non_trainables\), got float32\[5,4,4\]",
+    ),
+    "init of one's own without non_trainables": (
+        lambda: initialized(nn.Series(Returns("a dict", given=2))),
+        r"^model\[0\]\.Returns: init must return \(trainables, non_trainables\), got a dict with keys \['b', 'w'\]",
+    ),
+    "a list into init": (
+        lambda: initialized(MODEL, [1.0, 2.0]),
+        r"^Series: x\[0\] expects an array, got float 1\.0: wrap it in jnp\.asarray",
+    ),
+    "a number into init": (lambda: initialized(MODEL, 1.0), r"^Series: x expects an array, got float 1\.0"),
+    "another input that is no array": (
+        lambda: MODEL.init(jax.random.key(0), X, mask=True),
+        r"^Series: mask expects an array, got bool True",
+    ),
+    "what makes an initializer for an initializer": (
+        lambda: initialized(nn.Series(nn.Linear(3, jax.nn.initializers.lecun_normal))),
+        r"^model\[0\]\.Linear: kernel_initializer must return float32\[4,3\], got function init: call what makes",
+    ),
+    "an initializer of another dtype": (
+        lambda: initialized(nn.Linear(3, lambda key, shape, dtype: jnp.ones(shape)), X.astype(jnp.bfloat16)),
+        r"^Linear: kernel_initializer must return bfloat16\[4,3\], got float32\[4,3\]: make it of the shape",
+    ),
+    "an initializer of another shape": (
+        lambda: initialized(nn.Bias(bias_initializer=lambda key, shape, dtype: jnp.ones((1, *shape), dtype))),
+        r"^Bias: bias_initializer must return float32\[4\], got float32\[1,4\]: make it of the shape",
+    ),
     "input too wide": (
         lambda: MODEL.fwd(jnp.ones((5, 4, 5)), TRAINABLES, NON_TRAINABLES, inference_mode=True),
         r"^model\[1\]\.Linear: kernel of shape \(16, 8\) expects x of shape \(\.\.\., 16\), got float32\[5,20\]: .*init",
@@ -162,6 +217,13 @@ HYPERPARAMETERS = {
     "a rate over 1": (lambda: nn.Dropout(1.5), r"^Dropout: rate must be a number in \[0, 1\], got 1.5"),
     "a NaN rate": (lambda: nn.Dropout(float("nan")), r"^Dropout: rate must be a number in \[0, 1\], got nan"),
     "a rate as text": (lambda: nn.Dropout("0.5"), r"^Dropout: rate must be a number in \[0, 1\], got '0.5'"),
+    "a rate as bytes": (lambda: nn.Dropout(b"0.5"), r"^Dropout: rate must be a number in"),
+    "a rate as NumPy's bool": (lambda: nn.Dropout(np.True_), r"^Dropout: rate must be .* got np\.True_"),
+    "a rate as JAX' bool": (lambda: nn.Dropout(jnp.array(True)), r"^Dropout: rate must be a number in"),
+    "a complex rate": (lambda: nn.Dropout(np.complex64(0.5 + 1j)), r"^Dropout: rate must be a number in"),
+    "a rate with axes": (lambda: nn.Dropout(np.array([0.5])), r"^Dropout: rate must be a number in"),
+    "a huge rate": (lambda: nn.Dropout(10**400), r"^Dropout: rate must be a number in"),
+    "a negative rate": (lambda: nn.Dropout(-0.1), r"^Dropout: rate must be .* got -0.1"),
     "a traced rate": (
         lambda: jax.jit(lambda rate: nn.Dropout(rate).rate)(0.5),
         r"^Dropout: rate must be a number in \[0, 1\], not a traced value: hyperparameters are static",
@@ -233,6 +295,28 @@ OPTIMIZERS = {
         lambda: SGD.step(TRAINABLES, None, TRAINABLES),
         r"^SGD: state must be what init returned",
     ),
+    "integers for trainables": (
+        lambda: SGD.step({"w": jnp.ones(2)}, SGD.init({"w": jnp.ones(2)}), {"w": jnp.arange(2)}),
+        r"^SGD: trainables\['w'\] expects an array of floating-point numbers, got int32: ",
+    ),
+    "a Python number for trainables": (
+        lambda: SGD.step({"w": 1.0}, SGD.init({"w": 1.0}), {"w": 1.0}),
+        r"^SGD: trainables\['w'\] expects an array of floating-point numbers, got float: ",
+    ),
+    "gradients with more": (
+        lambda: SGD.step(
+            {"w": jnp.ones(2), "x": jnp.ones(1)}, SGD.init({"w": jnp.ones(2)}), {"w": jnp.ones(2)}
+        ),
+        r"^SGD: gradients\['x'\] expects nothing, got \(1,\)",
+    ),
+    "updates that would make a weight grow": (
+        lambda: optim.apply_updates({"w": [jnp.ones(())]}, {"w": [jnp.ones(3)]}),
+        r"^apply_updates: updates\['w'\]\[0\] expects shape \(\), that of the weight, got \(3,\)",
+    ),
+    "updates that would be repeated": (
+        lambda: optim.apply_updates((jnp.ones((3, 2)),), (jnp.ones((1, 2)),)),
+        r"^apply_updates: updates\[0\] expects shape \(3, 2\), that of the weight, got \(1, 2\)",
+    ),
     "updates of another structure": (
         lambda: optim.apply_updates(TRAINABLES, TRAINABLES[:2]),
         r"[Tt]uple arity mismatch|structure|expected",
@@ -270,6 +354,21 @@ def test_unhashable_hyperparameters_are_refused():
         TypeError, match=r"^Table: values must be hashable, .*got list \[1, 2\]\. Use a tuple"
     ):
         Table([1, 2])
+
+
+def test_a_field_that_is_neither_leaf_nor_switch_is_refused_when_the_class_is_made():
+    with pytest.raises(
+        TypeError, match=r"^Odd: rate must be declared a leaf, rate: … = number\(…\), or static"
+    ):
+
+        class Odd(optim.Optimizer):
+            rate: float = 0.1
+
+
+def test_what_came_is_told_without_an_address():
+    with pytest.raises(nn.LayerError, match=r"got function <lambda>: ") as caught:
+        nn.Linear(2).fwd(lambda x: x, {"kernel": X}, ())
+    assert " at 0x" not in str(caught.value)
 
 
 def test_a_foreign_error_keeps_its_type_and_tells_the_path():

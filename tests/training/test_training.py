@@ -49,7 +49,9 @@ def test_the_order_is_the_keys():
 
 @pytest.mark.parametrize("batch_size", [0, -1, 101])
 def test_batch_sizes_that_do_not_fit(batch_size):
-    with pytest.raises(ValueError, match=f"from 1 to size = 100, got {batch_size}"):
+    with pytest.raises(
+        ValueError, match=f"^batches: batch_size must be from 1 to size = 100, got {batch_size}"
+    ):
         training.batches(jax.random.key(0), 100, batch_size)
 
 
@@ -168,6 +170,126 @@ def test_evaluation_is_exact_for_any_batch_size():
     for batch_size in (1, 7, 100, 1000):
         evaluate = training.make_evaluation(MODEL, training.is_right, batch_size)
         np.testing.assert_allclose(evaluate(trainables, rest, X, LABELS), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("x", "targets", "message"),
+    [
+        (X[:0], LABELS[:0], "^evaluate: there are no examples"),
+        (X, LABELS[:-1], "^evaluate: x has 100 examples, but targets has 99"),
+        (
+            X,
+            jax.nn.one_hot(LABELS, 2),
+            r"^is_right: label must be of shape \(\), as logits are of \(2,\), got \(2,\)",
+        ),
+    ],
+)
+def test_what_cannot_be_evaluated(x, targets, message):
+    trainables, rest, _ = begin(optim.SGD(0.1))
+    with pytest.raises(ValueError, match=message):
+        training.make_evaluation(MODEL, training.is_right)(trainables, rest, x, targets)
+
+
+def test_a_metric_is_one_number_an_example():
+    evaluate = training.make_evaluation(nn.F(jnp.sin), lambda output, target: output)
+    with pytest.raises(
+        ValueError, match=r"metric must return a scalar for one example, got shape \(4,\), from an"
+    ):
+        evaluate((), (), X, LABELS)
+    assert training.make_evaluation(nn.F(jnp.sin), lambda output, target: 2)((), (), X, LABELS) == 2
+
+
+@pytest.mark.parametrize("batch_size", [0, -1])
+def test_evaluation_needs_a_batch(batch_size):
+    with pytest.raises(
+        ValueError, match=f"^make_evaluation: batch_size must be at least 1, got {batch_size}"
+    ):
+        training.make_evaluation(MODEL, training.is_right, batch_size)
+
+
+def test_a_last_batch_that_is_smaller_weighs_less():
+    """The mean of the means of [0, 1] and [5] would be 2.75."""
+    x = jnp.array([0.0, 1.0, 5.0])
+    evaluate = training.make_evaluation(nn.F(jnp.asarray), lambda output, target: output, batch_size=2)
+    result = evaluate((), (), x, x)
+    assert result == 2 and result.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("dtype", [jnp.uint8, jnp.int32, np.int64])
+def test_right_answers_for_labels_of_any_integer_dtype(dtype):
+    logits = jnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+    with jax.numpy_dtype_promotion("strict"):
+        got = training.is_right(logits, np.array([1, 1, 1], dtype))
+    assert got.tolist() == [True, False, True]
+
+
+def test_labels_with_an_axis_too_many_are_refused():
+    """They would broadcast, and the accuracy would be that of all pairs."""
+    with pytest.raises(
+        ValueError, match=r"label must be of shape \(100,\), as logits are of \(100, 4\), got \(100, 1\)"
+    ):
+        training.is_right(X, LABELS[:, None])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"batch_size": 0}, "^fit: batch_size must be from 1 to size = 100, got 0"),
+        ({"batch_size": 101}, "^fit: batch_size must be from 1 to size = 100, got 101"),
+        ({"epochs": -1}, "^fit: epochs must be at least 0, got -1"),
+    ],
+)
+def test_sizes_that_do_not_fit(wrong, message):
+    options = {"epochs": 1, "batch_size": 10, **wrong}
+    with pytest.raises(ValueError, match=message):
+        training.fit(jax.random.key(0), None, optim.SGD(0.1), (), X, LABELS, **options)
+
+
+def test_no_epochs_change_nothing():
+    variables = begin(optim.SGD(0.1))
+    got = training.fit(jax.random.key(0), None, optim.SGD(0.1), variables, X, LABELS, epochs=0, batch_size=10)
+    assert got == variables and type(got) is tuple
+
+
+def test_the_order_is_int32_under_x64_too():
+    jax.config.update("jax_enable_x64", True)
+    try:
+        assert training.batches(jax.random.key(0), 100, 30).dtype == jnp.int32
+    finally:
+        jax.config.update("jax_enable_x64", False)
+
+
+def test_the_loss_told_is_the_mean_over_the_epoch_and_the_data_are_shuffled():
+    """Every example comes once an epoch, in another order, with its own target; the loss is told before the update."""
+    seen, told = [], []
+
+    def step(optimizer, trainables, rest, state, key, x, targets):
+        seen.append(np.asarray(x))
+        np.testing.assert_array_equal(targets, 2 * x)
+        return trainables, rest, state, jnp.mean(x)
+
+    x = jnp.arange(6.0)
+    training.fit(
+        jax.random.key(0), step, optim.SGD(0.1), ((), (), ()), x, 2 * x, epochs=2, batch_size=2,
+        each_epoch=lambda epoch, trainables, rest, value: told.append(value),
+    )  # fmt: skip
+    first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
+    assert sorted(first) == sorted(second) == list(range(6)) and not (first == second).all()
+    assert told == [2.5, 2.5] and all(type(value) is float for value in told)
+
+
+def test_each_step_draws_with_a_key_of_its_own():
+    keys = []
+
+    def step(optimizer, trainables, rest, state, key, x, targets):
+        keys.append(tuple(jax.random.key_data(key).tolist()))
+        return trainables, rest, state, jnp.zeros(())
+
+    x = jnp.arange(6.0)
+    training.fit(
+        jax.random.key(0), step, optim.SGD(0.1), ((), (), ()), x, x, epochs=3, batch_size=2, draws=True
+    )
+    assert len(set(keys)) == len(keys) == 9
 
 
 def test_data_and_targets_must_match():

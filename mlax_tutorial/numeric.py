@@ -1,0 +1,46 @@
+"""Numbers and dtypes: what layers and optimizers must decide alike."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def accumulator(dtype) -> Any:
+    """The dtype in which sums and updates over ``dtype`` are formed by default: at least float32.
+
+    >>> import jax.numpy as jnp
+    >>> accumulator(jnp.bfloat16).name, accumulator(jnp.float64).name
+    ('float32', 'float64')
+    """
+    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
+
+
+def real(value) -> float:
+    """One real number, written in any way, as a Python ``float``; traced values raise JAX's own error.
+
+    Raises:
+      ValueError: on what ``float`` would take and nobody means: a bool, text, a complex number, an array with
+        axes; and on what is no number, or too large for one.
+
+    >>> import numpy as np
+    >>> real(1), real(np.float32(0.5))
+    (1.0, 0.5)
+    """
+    if isinstance(value, (str, bytes)) or np.ndim(value):
+        raise ValueError("not one number")
+    dtype = getattr(value, "dtype", None)
+    if isinstance(value, bool) or (dtype is not None and not is_real(dtype)):
+        raise ValueError("not a real number")
+    try:
+        return float(value)
+    except jax.errors.ConcretizationTypeError:  # a TypeError, too
+        raise
+    except (TypeError, OverflowError):
+        raise ValueError("not a number") from None
+
+
+def is_real(dtype) -> bool:
+    """Whether numbers of ``dtype`` are real: integers or floating-point, neither bool nor complex nor keys."""
+    return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating)

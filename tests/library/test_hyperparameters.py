@@ -1,0 +1,224 @@
+"""Hyperparameters count by value and type, travel by pickle, and a copy of a layer is the layer."""
+
+import copy
+import functools
+import pickle
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from mlax_tutorial import nn
+
+initializers = jax.nn.initializers
+
+
+class Holder(nn.Layer):
+    """Holds any value and multiplies by it."""
+
+    value: object = 1
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return x * self.value, non_trainables
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (np.float64(2), 2.0),
+        (np.float32(2), np.float64(2)),
+        (np.int32(2), np.int64(2)),
+        (np.bool_(True), True),
+        (ml_dtypes.bfloat16(2), np.float16(2)),
+        (complex(0.0, 0.0), complex(0.0, -0.0)),
+        (complex(0.0, 0.0), complex(-0.0, 0.0)),
+        (complex(1), 1.0),
+        (np.float32(0.0), np.float32(-0.0)),
+        (frozenset({1}), frozenset({1.0})),
+        (frozenset({1}), frozenset({True})),
+        ((1, (2,)), (1, (2.0,))),
+        (functools.partial(max, 1), functools.partial(max, 1.0)),
+        (functools.partial(max, default=1), functools.partial(max, default=True)),
+        (functools.partial(max, 1), functools.partial(min, 1)),
+        (functools.partial(max, default=1), functools.partial(max, key=1)),
+        (initializers.normal(1), initializers.normal(1.0)),
+        (initializers.lecun_normal(), initializers.he_normal()),
+    ],
+)
+def test_values_that_python_or_the_eye_confuses_are_told_apart(a, b):
+    assert Holder(a) != Holder(b) and jax.tree.structure(Holder(a)) != jax.tree.structure(Holder(b))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: float("nan"),
+        lambda: np.float32("nan"),
+        lambda: complex("nan"),
+        lambda: frozenset({1, "a"}),
+        lambda: (np.float32(2), (None, "b")),
+        lambda: functools.partial(jax.nn.leaky_relu, negative_slope=0.2),
+        lambda: functools.partial(functools.partial(max, 1), 2),
+        initializers.lecun_normal,
+        initializers.he_uniform,
+        lambda: initializers.truncated_normal(0.02),
+        lambda: initializers.orthogonal(2.0),
+        lambda: initializers.constant(0.5),
+    ],
+)
+def test_the_same_value_made_twice_is_the_same_layer(make):
+    first, second = Holder(make()), Holder(make())
+    assert first == second and hash(first) == hash(second)
+
+
+def run_cell(source, variables):
+    """What a notebook does with a cell: run it again, and the same names point to new functions."""
+    exec(compile(source, "cell", "exec"), variables)
+    return variables["f"]
+
+
+def cell(source, before, after):
+    """The layers that a cell makes, before and after other cells changed the variables that it reads."""
+    variables = dict(before)
+    first = nn.F(run_cell(source, variables))
+    variables.update(after)
+    return first, nn.F(run_cell(source, variables))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "f = lambda x: scale * x",
+        "def f(x):\n    return (lambda y: scale * y)(x)",
+        "def f(x, by=scale):\n    return by * x",
+        "def f(x, *, by=scale):\n    return by * x",
+        "def make(scale):\n    return lambda x: scale * x\nf = make(scale)",
+    ],
+    ids=["global", "read by an inner function", "default", "keyword default", "enclosed"],
+)
+def test_a_cell_run_again_means_what_its_variables_say_now(source):
+    first, again = cell(source, {"scale": 2.0}, {"other": 1})
+    assert first == again
+    first, second = cell(source, {"scale": 2.0}, {"scale": 3.0})
+    assert first != second
+    apply = jax.jit(lambda layer, x: layer.fwd(x, (), ())[0])
+    assert apply(second, 1.0) == 3.0
+    assert first != cell(source, {"scale": 2}, {})[0]
+
+
+def test_a_stale_program_is_not_run():
+    apply, variables = jax.jit(lambda layer, x: layer.fwd(x, (), ())[0]), {"scale": 2.0}
+    source = "f = lambda x: scale * x"
+    assert apply(nn.F(run_cell(source, variables)), 1.0) == 2.0
+    variables["scale"] = 3.0
+    assert apply(nn.F(run_cell(source, variables)), 1.0) == 3.0
+
+
+def test_what_cannot_be_compared_counts_by_identity():
+    variables = {"table": jnp.ones(2)}
+    source = "f = lambda x: table * x"
+    first, second = nn.F(run_cell(source, variables)), nn.F(run_cell(source, variables))
+    assert first == first and first != second  # an array may hold anything
+    helper = "def helper(x):\n    return x\nf = lambda x: helper(x)"
+    assert nn.F(run_cell(helper, variables)) != nn.F(run_cell(helper, variables))
+
+    def make():
+        def f(x):
+            return f(x - 1) if x > 0 else x
+
+        return f
+
+    recursive = make()
+    assert nn.F(recursive) == nn.F(recursive) != nn.F(make())
+
+    def unfilled():
+        layer = nn.F(lambda x: later(x))
+        later = jnp.sin
+        return layer, later
+
+    assert unfilled()[0] != unfilled()[0]
+
+
+@pytest.mark.parametrize("value", [[1], {}, np.ones(2), jnp.ones(2), (1, [2]), functools.partial(max, [1])])
+def test_unhashable_values_are_refused(value):
+    with pytest.raises(TypeError, match=r"^Holder: value must be hashable, .*Use a tuple for a list"):
+        Holder(value)
+
+
+def test_a_traced_value_is_told_as_such():
+    with pytest.raises(ValueError, match=r"^Holder: value must not be a traced value: hyperparameters are"):
+        jax.jit(lambda value: Holder(value).fwd(1.0, (), ())[0])(2.0)
+
+
+LAYERS = [
+    nn.F(jax.nn.relu),  # an object of jax.custom_jvp
+    nn.F(jnp.tanh, jax.nn.silu),  # of jax.jit
+    nn.F(functools.partial(jax.nn.leaky_relu, negative_slope=0.2)),
+    nn.F(functools.partial(functools.partial(max, 1), default=jnp.tanh)),
+    Holder((jnp.sin, (jnp.cos, 1))),
+    nn.Linear(3, param_dtype=jnp.bfloat16, precision="highest"),
+    nn.Linear(3, initializers.zeros),
+    nn.Series(nn.Flatten(2), nn.Series(nn.F(jax.nn.relu)), nn.Dropout(0.5)),
+]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=repr)
+def test_copies_and_pickles_are_equal(layer):
+    assert copy.copy(layer) == layer and copy.deepcopy(layer) == layer
+    assert copy.deepcopy({"model": layer})["model"] == layer
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        copied = pickle.loads(pickle.dumps(layer, protocol))
+        assert copied == layer and hash(copied) == hash(layer) and repr(copied) == repr(layer)
+
+
+def test_a_pickle_from_another_process_has_this_process_hash():
+    """The hash of a string differs from process to process."""
+    script = (
+        "import pickle, sys, jax; from mlax_tutorial import nn; "
+        "sys.stdout.buffer.write(pickle.dumps(nn.Series(nn.Linear(3), nn.F(jax.nn.relu), nn.Bias(param_dtype='float16'))))"
+    )
+    content = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout
+    layer = nn.Series(nn.Linear(3), nn.F(jax.nn.relu), nn.Bias(param_dtype="float16"))
+    assert pickle.loads(content) == layer and len({pickle.loads(content), layer}) == 1
+
+
+def test_what_has_no_name_does_not_pickle():
+    with pytest.raises((AttributeError, pickle.PicklingError), match=r"local|lambda"):
+        pickle.dumps(nn.F(lambda x: x))
+
+
+class Doubled(nn.Series):
+    """Derived from a container, without a word of its own on construction and inputs."""
+
+    def fwd(self, x, trainables, non_trainables, **options):
+        y, non_trainables = super().fwd(x, trainables, non_trainables, **options)
+        return 2 * y, non_trainables
+
+
+class Masked(nn.Layer):
+    strength: float = 1.0
+
+    def fwd(self, x, trainables, non_trainables, *, mask, key=None, inference_mode=False):
+        return jnp.where(mask, x, jnp.zeros_like(x)), non_trainables
+
+
+class Named(Masked):
+    """Adds a field."""
+
+    name: str = ""
+
+
+def test_derived_classes_keep_what_their_base_wrote():
+    model = Doubled(nn.Linear(3), Masked())
+    assert model.inputs == {"mask"} and len(model) == 2 and model != nn.Series(*model.layers)
+    x, mask = jnp.ones((2, 4)), jnp.array([True, False, True])[None].repeat(2, 0)
+    trainables, state = model.init(jax.random.key(0), x, mask=mask)
+    plain, _ = nn.Series(*model.layers).fwd(x, trainables, state, mask=mask)
+    np.testing.assert_array_equal(model.fwd(x, trainables, state, mask=mask)[0], 2 * plain)
+    assert nn.Series(model).inputs == {"mask"}
+    assert Named(2.0, "a") == Named(strength=2.0, name="a") and Named().inputs == {"mask"}
+    assert Masked.inputs == {"mask"} and nn.F(jnp.sin).inputs == frozenset()
