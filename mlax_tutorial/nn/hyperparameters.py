@@ -59,13 +59,11 @@ def probability(value) -> float:
 def positive(value) -> float:
     """A finite Python ``float`` above 0."""
     wanted = "must be a finite number above 0"
-    if isinstance(value, (bool, str)):
-        raise ValueError(wanted)
     try:
-        number = float(value)
+        number = real(value)
     except jax.errors.ConcretizationTypeError:
         raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-    except (TypeError, ValueError):
+    except ValueError:
         raise ValueError(wanted) from None
     if not 0 < number < float("inf"):  # also refuses NaN
         raise ValueError(wanted)
@@ -93,7 +91,7 @@ def choice(*options: str) -> Callable[[Any], str]:
 def floating_dtype(value) -> Any:
     """A NumPy dtype object, the same whether it was written as a string, a scalar type or a dtype."""
     try:
-        dtype = jnp.dtype(value)
+        dtype = jnp.dtype(int if value is None else value)  # None would be float64
     except TypeError:
         raise ValueError("must be a floating-point dtype, such as jnp.float32") from None
     if not jnp.issubdtype(dtype, jnp.floating):

@@ -6,8 +6,11 @@ None of them has trainables. As a ``Linear`` is followed by a ``Bias``, so a nor
     nn.Series(nn.Linear(256), nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.F(jax.nn.relu))
 """
 
+import functools
+import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -208,7 +211,7 @@ class RMSNorm(Layer):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
-        square = jnp.mean(jnp.square(wide), tuple(range(x.ndim - self.axes, x.ndim)), keepdims=True)
+        square = _average(jnp.square(wide), tuple(range(x.ndim - self.axes, x.ndim)))
         y = wide * lax.rsqrt(square + jnp.asarray(self.epsilon, wide.dtype))
         return y.astype(x.dtype), non_trainables
 
@@ -282,6 +285,8 @@ class GroupNorm(Layer):
             )
 
 
+# Traced and differentiated once for all layers of one shape, like the functions of Linear.
+@functools.partial(jax.jit, static_argnames=("axes", "axis_name"), inline=True)
 def moments(x, axes: tuple[int, ...], axis_name=None) -> tuple[Any, Any]:
     """The mean and the biased variance over ``axes``, which stay as axes of size 1.
 
@@ -301,18 +306,15 @@ def moments(x, axes: tuple[int, ...], axis_name=None) -> tuple[Any, Any]:
       (Array([[2.]], dtype=float32), Array([[1.]], dtype=float32))
     """
 
-    def average(x):
-        y = jnp.mean(x, axes, keepdims=True)
-        return y if axis_name is None else lax.pmean(y, axis_name)
-
     # For any constant c, the variance is the mean of (x - c)**2 minus (mean - c)**2. With the mean itself as that constant the
     # second term is zero, and matters only for second derivatives. But the first one's gradient need not go through
     # the mean, which saves the backward pass a sum over the data.
-    mean = average(x)
+    mean = _average(x, axes, axis_name)
     constant = lax.stop_gradient(mean)
-    return mean, average(jnp.square(x - constant)) - jnp.square(mean - constant)
+    return mean, _average(jnp.square(x - constant), axes, axis_name) - jnp.square(mean - constant)
 
 
+@functools.partial(jax.jit, static_argnames="epsilon", inline=True)
 def standardize(x, mean, variance, epsilon: float):
     """``(x - mean) / sqrt(variance + epsilon)``.
 
@@ -322,6 +324,13 @@ def standardize(x, mean, variance, epsilon: float):
       Array([-0.999995,  0.999995], dtype=float32)
     """
     return (x - mean) * lax.rsqrt(variance + jnp.asarray(epsilon, variance.dtype))
+
+
+def _average(x, axes, axis_name=None):
+    # Not jnp.mean, which sums half precision in float32, even where accum_dtype asks for less.
+    total = jnp.expand_dims(lax.reduce_sum(x, axes), axes)
+    mean = total / jnp.asarray(math.prod(x.shape[axis] for axis in axes), x.dtype)
+    return mean if axis_name is None else lax.pmean(mean, axis_name)
 
 
 def _from_the_end(value) -> int:
