@@ -8,13 +8,36 @@ without a new trace; its switches are static. It is two pure functions::
     trainables = optim.apply_updates(trainables, updates)
 
 * ``updates`` are *added* to the trainables, as in Optax, and have their structure.
-* Each field of the state that holds one array a weight has the structure, and by default the dtype, of the
-  trainables: whoever shards the weights can shard the state in the same way.
+* Each field of the state that holds one array a weight has the structure of the trainables: whoever shards
+  the weights can shard the state in the same way. First moments have the dtype of the weights; second moments, sums
+  and averages of weights are at least float32.
 * Arithmetic on half-precision weights is done in float32 and rounded once.
+* A *schedule* may stand for a learning rate: a function of the number of steps done, which the state counts.
+* A *transformation* changes gradients on their way to an optimizer: ``Chain(ClipByGlobalNorm(1.0), Adam(1e-3))``.
+* Weights are chosen by path, as ``jax.tree_util.keystr`` writes it: ``where=lambda path: "kernel" in path``.
 """
 
-from mlax_tutorial.optim.optimizer import Optimizer, OptimizerError
+from mlax_tutorial.optim.accumulate import Accumulate, AccumulateState
+from mlax_tutorial.optim.adagrad import Adagrad, AdagradState
+from mlax_tutorial.optim.adam import Adam, AdamState, AdamW
+from mlax_tutorial.optim.chain import Chain, ChainState
+from mlax_tutorial.optim.clipping import ClipByGlobalNorm, ClipByValue
+from mlax_tutorial.optim.freeze import Freeze, FreezeState
+from mlax_tutorial.optim.lion import Lion, LionState
+from mlax_tutorial.optim.master_weights import MasterWeights, MasterWeightsState
+from mlax_tutorial.optim.moving_average import ExponentialMovingAverage, ExponentialMovingAverageState
+from mlax_tutorial.optim.optimizer import Optimizer, Transformation
+from mlax_tutorial.optim.rmsprop import RMSProp, RMSPropState
+from mlax_tutorial.optim.schedules import Constant, CosineDecay, LinearDecay, Schedule, StepDecay, WarmUp
 from mlax_tutorial.optim.sgd import SGD, SGDState
+from mlax_tutorial.optim.tunable import OptimizerError
 from mlax_tutorial.optim.updates import apply_updates
+from mlax_tutorial.optim.weight_decay import WeightDecay
 
-__all__ = ["SGD", "Optimizer", "OptimizerError", "SGDState", "apply_updates"]
+__all__ = [
+    "SGD", "Accumulate", "AccumulateState", "Adagrad", "AdagradState", "Adam", "AdamState", "AdamW", "Chain", "ChainState",
+    "ClipByGlobalNorm", "ClipByValue", "Constant", "CosineDecay", "ExponentialMovingAverage",
+    "ExponentialMovingAverageState", "Freeze", "FreezeState", "LinearDecay", "Lion", "LionState", "MasterWeights",
+    "MasterWeightsState", "Optimizer", "OptimizerError", "RMSProp", "RMSPropState", "SGDState", "Schedule", "StepDecay",
+    "Transformation", "WarmUp", "WeightDecay", "apply_updates",
+]  # fmt: skip

@@ -3,10 +3,12 @@
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
-from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim.optimizer import Optimizer, OptimizerError, number, switch
+from mlax_tutorial.nn.hyperparameters import boolean, optional
+from mlax_tutorial.optim.moments import descend, stored, zeros
+from mlax_tutorial.optim.optimizer import Optimizer, accumulator, increment
+from mlax_tutorial.optim.schedules import Schedule, rate
+from mlax_tutorial.optim.tunable import OptimizerError, fraction, number, switch
 
 
 class SGDState(NamedTuple):
@@ -14,9 +16,11 @@ class SGDState(NamedTuple):
 
     Attributes:
       velocity: one array a weight, of its shape and dtype; ``()`` without momentum.
+      count: how many steps were done, an int32 scalar; ``()`` without a schedule.
     """
 
     velocity: Any
+    count: Any = ()
 
 
 class SGD(Optimizer):
@@ -31,7 +35,7 @@ class SGD(Optimizer):
     The learning rate stands outside the velocity, so a change acts at once.
 
     Args:
-      learning_rate: a number of at least 0; a leaf, so a new one never traces again.
+      learning_rate: a number of at least 0, a leaf, so a new one never traces again; or an ``optim.Schedule``.
       momentum: a number in [0, 1], a leaf; ``None`` is plain gradient descent, without a velocity to store.
       nesterov: whether to look ahead along the velocity; static.
 
@@ -55,9 +59,9 @@ class SGD(Optimizer):
     Nesterov's.
     """
 
-    learning_rate: jax.Array = number()
-    momentum: jax.Array | None = number(maximum=1.0, optional=True, default=None)
-    nesterov: bool = switch(default=False)
+    learning_rate: jax.Array | Schedule = number(rate)
+    momentum: jax.Array | None = number(optional(fraction), default=None)
+    nesterov: bool = switch(boolean, default=False)
 
     def __post_init__(self):
         super().__post_init__()
@@ -67,26 +71,24 @@ class SGD(Optimizer):
             )
 
     def init(self, trainables):
-        return SGDState(() if self.momentum is None else jax.tree.map(jnp.zeros_like, trainables))
+        self.check_trees(trainables=trainables)
+        return SGDState(() if self.momentum is None else zeros(trainables), self.first_count())
 
     def step(self, gradients, state, trainables):
         self.check_state(state, SGDState)
+        learning_rate = self.rate_at(state.count)
         if self.momentum is None:
             self.check_trees(trainables=trainables, gradients=gradients)
-            direction = gradients
+            velocity, direction = (), gradients
         else:
             self.check_trees(trainables=trainables, gradients=gradients, **{"state.velocity": state.velocity})
             velocity = jax.tree.map(self._accelerate, trainables, gradients, state.velocity)
             direction = (
                 jax.tree.map(self._accelerate, trainables, gradients, velocity) if self.nesterov else velocity
             )
-            state = SGDState(jax.tree.map(lambda w, v: v.astype(w.dtype), trainables, velocity))
-        return jax.tree.map(self._descend, trainables, direction), state
+        state = SGDState(stored(velocity, state.velocity), increment(state.count))
+        return descend(learning_rate, trainables, direction), state
 
     def _accelerate(self, weight, gradient, velocity):
         dtype = accumulator(weight.dtype)
         return self.momentum.astype(dtype) * velocity.astype(dtype) + gradient.astype(dtype)
-
-    def _descend(self, weight, direction):
-        dtype = accumulator(weight.dtype)
-        return -self.learning_rate.astype(dtype) * direction.astype(dtype)

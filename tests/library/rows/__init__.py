@@ -17,10 +17,12 @@ LAYERS: list[LayerRow] = [
     *attention.LAYERS,
     *containers.LAYERS,
 ]
+OPTIMIZER_ROWS = optimizers.OPTIMIZER_ROWS
 OPTIMIZERS = optimizers.OPTIMIZERS
+SCHEDULES = optimizers.SCHEDULES
 
 # Bases that are not layers or optimizers by themselves.
-BASES = {nn.Layer, nn.Composite, optim.Optimizer}
+BASES = {nn.Layer, nn.Composite, optim.Transformation, optim.Optimizer, optim.Schedule}
 
 
 def public_classes(module, base):
@@ -30,10 +32,10 @@ def public_classes(module, base):
 
 
 def classes(layer):
-    """The classes of a layer and of all that it holds."""
+    """The classes of a layer or an optimizer and of all that it holds."""
     yield type(layer)
     for field in dataclasses.fields(layer):
         value = getattr(layer, field.name)
         for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, nn.Layer):
+            if isinstance(item, (nn.Layer, optim.Transformation, optim.Schedule)):
                 yield from classes(item)

@@ -1,9 +1,219 @@
-"""Rows of the law table: optimizers."""
+"""Rows of the law table: optimizers, and schedules."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import optax
 
 from mlax_tutorial import optim
 
-OPTIMIZERS = [
-    optim.SGD(0.1),
-    optim.SGD(0.1, momentum=0.9),
-    optim.SGD(0.1, momentum=0.9, nesterov=True),
+RATE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerRow:
+    """An optimizer, and how it departs from the plain laws.
+
+    Attributes:
+      make: the optimizer from one of its numbers, usually the learning rate.
+      peer: the optimizer of Optax that equals ``make(RATE)``.
+      wide: the fields of the state that are at least float32; the others have the dtype of the weights.
+      arithmetic: primitives, beyond sums and products, that may hold float32 for half-precision weights.
+      frozen: the paths that it leaves out of its state.
+    """
+
+    make: Callable[[Any], optim.Optimizer]
+    peer: Any
+    wide: frozenset[str] = frozenset()
+    arithmetic: frozenset[str] = frozenset()
+    frozen: Callable[[str], bool] = lambda path: False
+
+    @property
+    def optimizer(self):
+        return self.make(RATE)
+
+    @property
+    def id(self):
+        return repr(self.optimizer)
+
+
+def is_kernel(path):
+    return "kernel" in path
+
+
+def is_bias(path):
+    return "bias" in path
+
+
+def optax_paths(predicate):
+    """The mask of Optax for a predicate on paths."""
+    return lambda weights: jax.tree_util.tree_map_with_path(
+        lambda path, _: predicate(jax.tree_util.keystr(path)), weights
+    )
+
+
+SECOND = frozenset({"second_moment"})
+ROOT = frozenset({"square", "integer_pow", "sqrt", "div", "broadcast_in_dim"})
+
+OPTIMIZER_ROWS = [
+    OptimizerRow(optim.SGD, optax.sgd(RATE)),
+    OptimizerRow(lambda rate: optim.SGD(rate, momentum=0.9), optax.sgd(RATE, momentum=0.9)),
+    OptimizerRow(
+        lambda rate: optim.SGD(rate, momentum=0.9, nesterov=True),
+        optax.sgd(RATE, momentum=0.9, nesterov=True),
+    ),
+    OptimizerRow(
+        lambda rate: optim.SGD(optim.WarmUp(optim.CosineDecay(rate, steps=30), steps=5, start=rate)),
+        optax.sgd(
+            optax.join_schedules([optax.constant_schedule(RATE), optax.cosine_decay_schedule(RATE, 30)], [5])
+        ),
+    ),
+    OptimizerRow(optim.RMSProp, optax.rmsprop(RATE, eps_in_sqrt=False), SECOND, ROOT),
+    OptimizerRow(
+        lambda rate: optim.RMSProp(rate, decay=0.95, epsilon=1e-3, momentum=0.8, epsilon_inside=True),
+        optax.rmsprop(RATE, decay=0.95, eps=1e-3, momentum=0.8),
+        SECOND,
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.RMSProp(optim.LinearDecay(rate, steps=30)),
+        optax.rmsprop(optax.linear_schedule(RATE, 0.0, 30), eps_in_sqrt=False),
+        SECOND,
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.Adagrad(rate, epsilon=1e-3, epsilon_inside=True),
+        optax.adagrad(RATE, eps=1e-3),
+        frozenset({"sum_of_squares"}),
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.Adagrad(optim.StepDecay(rate, every=7, factor=0.5), epsilon_inside=True),
+        optax.adagrad(optax.exponential_decay(RATE, 7, 0.5, staircase=True)),
+        frozenset({"sum_of_squares"}),
+        ROOT,
+    ),
+    OptimizerRow(optim.Adam, optax.adam(RATE), SECOND, ROOT),
+    OptimizerRow(
+        lambda rate: optim.Adam(
+            rate, first_decay=0.8, second_decay=0.99, epsilon=1e-3, epsilon_inside=True, nesterov=True
+        ),
+        optax.adam(RATE, b1=0.8, b2=0.99, eps=0.0, eps_root=1e-3, nesterov=True),
+        SECOND,
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.Adam(
+            optim.WarmUp(rate, steps=3, start=0.05), epsilon=1e-2, first_moment_dtype="float32"
+        ),
+        optax.adam(optax.linear_schedule(0.05, RATE, 3), eps=1e-2),
+        SECOND | {"first_moment"},
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.AdamW(rate, weight_decay=0.3, where=is_kernel),
+        optax.adamw(RATE, weight_decay=0.3, mask=optax_paths(is_kernel)),
+        SECOND,
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.AdamW(optim.Constant(rate), nesterov=True),
+        optax.nadamw(RATE, weight_decay=0.01),
+        SECOND,
+        ROOT,
+    ),
+    OptimizerRow(optim.Lion, optax.lion(RATE, weight_decay=0.0), frozenset(), frozenset({"sign"})),
+    OptimizerRow(
+        lambda rate: optim.Lion(
+            optim.CosineDecay(rate, 40), first_decay=0.95, second_decay=0.98, weight_decay=0.1, where=is_bias
+        ),
+        optax.lion(
+            optax.cosine_decay_schedule(RATE, 40), 0.95, 0.98, weight_decay=0.1, mask=optax_paths(is_bias)
+        ),
+        frozenset(),
+        frozenset({"sign"}),
+    ),
+    OptimizerRow(
+        lambda rate: optim.Chain(
+            optim.ClipByGlobalNorm(0.5), optim.WeightDecay(0.1, is_kernel), optim.Adam(rate)
+        ),
+        optax.chain(
+            optax.clip_by_global_norm(0.5),
+            optax.add_decayed_weights(0.1, optax_paths(is_kernel)),
+            optax.adam(RATE),
+        ),
+        SECOND,
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.Chain(
+            optim.WeightDecay(0.2), optim.ClipByValue(0.2), optim.SGD(rate, momentum=0.5)
+        ),
+        optax.chain(optax.add_decayed_weights(0.2), optax.clip(0.2), optax.sgd(RATE, momentum=0.5)),
+        frozenset(),
+        frozenset({"clamp", "max", "min"}),
+    ),
+    OptimizerRow(
+        lambda rate: optim.Accumulate(optim.Adam(optim.LinearDecay(rate, steps=100)), steps=2),
+        optax.MultiSteps(optax.adam(optax.linear_schedule(RATE, 0.0, 100)), 2),
+        SECOND | {"total"},
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=0.9),
+        optax.sgd(RATE),
+        frozenset({"average"}),
+        frozenset({"copy", "copy_p"}),
+    ),
+    OptimizerRow(
+        lambda rate: optim.MasterWeights(optim.AdamW(rate)),
+        optax.adamw(RATE, weight_decay=0.01),
+        SECOND | {"masters", "first_moment"},
+        ROOT,
+    ),
+    OptimizerRow(
+        lambda rate: optim.Freeze(optim.AdamW(rate, weight_decay=0.2), where=is_bias),
+        optax.partition(
+            {False: optax.adamw(RATE, weight_decay=0.2), True: optax.set_to_zero()}, optax_paths(is_bias)
+        ),
+        SECOND,
+        ROOT,
+        is_bias,
+    ),
+]
+OPTIMIZERS = [row.optimizer for row in OPTIMIZER_ROWS]
+
+# A schedule and its peer in Optax.
+SCHEDULES = [
+    (optim.Constant(0.3), optax.constant_schedule(0.3)),
+    (optim.LinearDecay(0.3, steps=20), optax.linear_schedule(0.3, 0.0, 20)),
+    (optim.LinearDecay(0.1, steps=7, end=0.4), optax.linear_schedule(0.1, 0.4, 7)),
+    (optim.CosineDecay(0.3, steps=20), optax.cosine_decay_schedule(0.3, 20)),
+    (optim.CosineDecay(0.3, steps=33, end=0.06), optax.cosine_decay_schedule(0.3, 33, alpha=0.2)),
+    (
+        optim.StepDecay(0.3, every=6, factor=0.5),
+        optax.exponential_decay(0.3, 6, 0.5, staircase=True),
+    ),
+    (
+        optim.StepDecay(0.3, every=15),
+        optax.piecewise_constant_schedule(0.3, {15: 0.1, 30: 0.1, 45: 0.1}),
+    ),
+    (optim.WarmUp(0.3, steps=8), optax.linear_schedule(0.0, 0.3, 8)),
+    (
+        optim.WarmUp(optim.CosineDecay(0.3, steps=30, end=0.03), steps=10, start=0.01),
+        optax.warmup_cosine_decay_schedule(0.01, 0.3, 10, 40, 0.03),
+    ),
+    (
+        optim.WarmUp(optim.WarmUp(optim.LinearDecay(0.3, 10), 5, start=0.2), 10),
+        optax.join_schedules(
+            [
+                optax.linear_schedule(0.0, 0.2, 10),
+                optax.linear_schedule(0.2, 0.3, 5),
+                optax.linear_schedule(0.3, 0.0, 10),
+            ],
+            [10, 15],
+        ),
+    ),
 ]

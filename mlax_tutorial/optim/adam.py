@@ -1,0 +1,179 @@
+"""``Adam`` and ``AdamW``: a learning rate for each weight, from running averages of the gradient and of its square."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, function, optional
+from mlax_tutorial.optim.moments import (
+    average,
+    average_squares,
+    bias_correction,
+    descend,
+    root,
+    stored,
+    zeros,
+)
+from mlax_tutorial.optim.optimizer import Optimizer, accumulator, increment
+from mlax_tutorial.optim.paths import chosen
+from mlax_tutorial.optim.schedules import Schedule, rate
+from mlax_tutorial.optim.tunable import at_least, decay, number, positive, switch
+from mlax_tutorial.optim.weight_decay import decayed
+
+
+class AdamState(NamedTuple):
+    """State of :class:`Adam` and :class:`AdamW`.
+
+    Attributes:
+      count: how many steps were done, an int32 scalar.
+      first_moment: running average of the gradients, one array a weight, by default of its dtype.
+      second_moment: running average of their squares, one array a weight, by default at least float32.
+    """
+
+    count: jax.Array
+    first_moment: Any
+    second_moment: Any
+
+
+class Adam(Optimizer):
+    r"""Divide a running average of the gradients by the root of that of their squares.
+
+    With gradient :math:`g`, learning rate :math:`\eta` and step :math:`t = 1, 2, \dots`, per weight:
+
+    .. math::
+        m &\leftarrow \beta_1 m + (1 - \beta_1) g &\qquad \hat m &= m / (1 - \beta_1^t) \\
+        v &\leftarrow \beta_2 v + (1 - \beta_2) g^2 &\qquad \hat v &= v / (1 - \beta_2^t) \\
+        w &\leftarrow w - \eta\, \hat m / (\sqrt{\hat v} + \epsilon)
+
+    So a step has about the size :math:`\eta`, whatever the scale of the gradient. The divisors undo that both
+    averages begin at zero. With Nesterov, :math:`\hat m` looks one step ahead:
+    :math:`\beta_1 m / (1 - \beta_1^{t+1}) + (1 - \beta_1) g / (1 - \beta_1^t)`.
+
+    Args:
+      learning_rate: a number of at least 0, a leaf, so a new one never traces again; or an ``optim.Schedule``.
+      first_decay: :math:`\beta_1`, in [0, 1); a leaf.
+      second_decay: :math:`\beta_2`, in [0, 1); a leaf.
+      epsilon: keeps the divisor from zero; above 0; a leaf.
+      epsilon_inside: add it under the root instead, :math:`\sqrt{\hat v + \epsilon}`. The root then has a slope at zero,
+        as it must for whoever differentiates through a step; static.
+      nesterov: whether to look one step ahead; static.
+      first_moment_dtype: of the stored average; by default the weight's.
+      second_moment_dtype: likewise; by default at least float32, for in bfloat16 0.999 rounds to 1, and the average
+        would never forget.
+
+    Raises:
+      OptimizerError: on numbers out of range or not finite, and when gradients, state and trainables differ in
+        structure or shape.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> optimizer, weights = optim.Adam(0.1), {"w": jnp.array([1.0, 2.0])}
+      >>> state = optimizer.init(weights)
+      >>> gradients = {"w": jnp.array([1.0, 1e3])}
+      >>> updates, state = optimizer.step(gradients, state, weights)
+      >>> optim.apply_updates(weights, updates)  # one step of 0.1 for either gradient
+      {'w': Array([0.9, 1.9], dtype=float32)}
+
+    References: Kingma and Ba, *Adam: A Method for Stochastic Optimization*, ICLR (2015); for Nesterov's: Dozat,
+    *Incorporating Nesterov Momentum into Adam*, ICLR workshop (2016).
+    """
+
+    learning_rate: jax.Array | Schedule = number(rate)
+    first_decay: jax.Array = number(decay, default=0.9)
+    second_decay: jax.Array = number(decay, default=0.999)
+    epsilon: jax.Array = number(positive, default=1e-8)
+    epsilon_inside: bool = switch(boolean, default=False)
+    nesterov: bool = switch(boolean, default=False)
+    first_moment_dtype: Any = switch(optional(floating_dtype), default=None)
+    second_moment_dtype: Any = switch(optional(floating_dtype), default=None)
+
+    def init(self, trainables):
+        self.check_trees(trainables=trainables)
+        return AdamState(
+            jnp.zeros((), jnp.int32),
+            zeros(trainables, self.first_moment_dtype),
+            zeros(trainables, self.second_moment_dtype, wide=True),
+        )
+
+    def step(self, gradients, state, trainables):
+        directions, new_state = self._directions(gradients, state, trainables)
+        return descend(self.rate_at(state.count), trainables, directions), new_state
+
+    def _directions(self, gradients, state, trainables):
+        self.check_state(state, AdamState)
+        moments = {"state.first_moment": state.first_moment, "state.second_moment": state.second_moment}
+        self.check_trees(trainables=trainables, gradients=gradients, **moments)
+        count = increment(state.count)
+        first = average(self.first_decay, trainables, state.first_moment, gradients)
+        second = average_squares(self.second_decay, trainables, state.second_moment, gradients)
+        first_correction = bias_correction(self.first_decay, count)
+        second_correction = bias_correction(self.second_decay, count)
+        next_correction = bias_correction(self.first_decay, increment(count))
+
+        def direction(weight, gradient, first, second):
+            cast = functools.partial(jnp.asarray, dtype=accumulator(weight.dtype))
+            if self.nesterov:
+                momentum, gradient = cast(self.first_decay), cast(gradient)
+                first = momentum * first / cast(next_correction) + (1 - momentum) * gradient / cast(
+                    first_correction
+                )
+            else:
+                first = first / cast(first_correction)
+            second = second / cast(second_correction)
+            return first / root(second, cast(self.epsilon), self.epsilon_inside)
+
+        directions = jax.tree.map(direction, trainables, gradients, first, second)
+        return directions, AdamState(
+            count, stored(first, state.first_moment), stored(second, state.second_moment)
+        )
+
+
+class AdamW(Adam):
+    r"""Adam that also pulls each weight towards zero, by a share of the weight itself: decoupled weight decay.
+
+    With :math:`\hat m` and :math:`\hat v` as in :class:`Adam`, per weight:
+
+    .. math::
+        w \leftarrow w - \eta\, \bigl(\hat m / (\sqrt{\hat v} + \epsilon) + \lambda w\bigr)
+
+    A penalty in the loss, or ``optim.WeightDecay`` before ``Adam``, would go through the averages instead: there, weights with
+    large gradients are pulled less.
+
+    Args:
+      learning_rate, first_decay, second_decay, epsilon, epsilon_inside, nesterov, first_moment_dtype,
+        second_moment_dtype: as for :class:`Adam`.
+      weight_decay: :math:`\lambda`, of at least 0; a leaf.
+      where: which weights decay, by path, as for ``optim.WeightDecay``; ``None`` is all.
+
+    Raises:
+      OptimizerError: as :class:`Adam`; and if ``where`` chooses no weight.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> weights = {"kernel": jnp.ones(2), "bias": jnp.ones(2)}
+      >>> optimizer = optim.AdamW(0.1, weight_decay=0.5, where=lambda path: "kernel" in path)
+      >>> nothing = {"kernel": jnp.zeros(2), "bias": jnp.zeros(2)}
+      >>> updates, state = optimizer.step(nothing, optimizer.init(weights), weights)
+      >>> optim.apply_updates(weights, updates)
+      {'bias': Array([1., 1.], dtype=float32), 'kernel': Array([0.95, 0.95], dtype=float32)}
+
+    Reference: Loshchilov and Hutter, *Decoupled Weight Decay Regularization*, ICLR (2019). (Their :math:`\alpha` is in
+    :math:`\eta` here, which therefore also scales the decay, as in most libraries.)
+    """
+
+    weight_decay: jax.Array = number(at_least(0), default=0.01)
+    where: Callable[[str], bool] | None = switch(optional(function), default=None)
+
+    def init(self, trainables):
+        chosen(self, self.where, trainables)
+        return super().init(trainables)
+
+    def step(self, gradients, state, trainables):
+        directions, new_state = self._directions(gradients, state, trainables)
+        directions = decayed(self, trainables, directions)
+        return descend(self.rate_at(state.count), trainables, directions), new_state

@@ -1,0 +1,74 @@
+"""``Freeze``: train some of the weights."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.nn.hyperparameters import function
+from mlax_tutorial.optim.optimizer import accumulator
+from mlax_tutorial.optim.paths import chosen
+from mlax_tutorial.optim.tunable import switch
+from mlax_tutorial.optim.wrapper import Wrapper
+
+
+class FreezeState(NamedTuple):
+    """State of :class:`Freeze`.
+
+    Attributes:
+      inner: the state of the optimizer, with ``()`` in place of what belongs to a frozen weight.
+    """
+
+    inner: Any
+
+
+class Freeze(Wrapper):
+    """Leave the chosen weights as they are, and let an optimizer train the others.
+
+    The optimizer does not see what is frozen, so it stores nothing for it, and neither decay nor the norm of a clipped
+    gradient take it in. Under ``jax.jit``, gradients of frozen weights are not even computed.
+
+    Args:
+      optimizer: trains the others.
+      where: which weights are frozen: a function from a weight's path, such as ``[3]['kernel']``, to whether it is; static, and
+        counts by value.
+
+    Raises:
+      OptimizerError: if ``where`` chooses no weight, and when gradients, state and trainables differ in structure or shape.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> weights = {"body": jnp.ones(2), "head": jnp.ones(2)}
+      >>> optimizer = optim.Freeze(optim.SGD(0.1, momentum=0.9), where=lambda path: "body" in path)
+      >>> state = optimizer.init(weights)
+      >>> updates, state = optimizer.step(weights, state, weights)
+      >>> optim.apply_updates(weights, updates)
+      {'body': Array([1., 1.], dtype=float32), 'head': Array([0.9, 0.9], dtype=float32)}
+      >>> state.inner.velocity
+      {'body': (), 'head': Array([1., 1.], dtype=float32)}
+    """
+
+    where: Callable[[str], bool] = switch(function)
+
+    def init(self, trainables):
+        self.check_trees(trainables=trainables)
+        frozen = chosen(self, self.where, trainables)
+        return FreezeState(self.optimizer.init(_free(frozen, trainables)))
+
+    def step(self, gradients, state, trainables):
+        self.check_state(state, FreezeState)
+        self.check_trees(trainables=trainables, gradients=gradients)
+        frozen = chosen(self, self.where, trainables)
+        updates, inner = self.optimizer.step(_free(frozen, gradients), state.inner, _free(frozen, trainables))
+
+        def fill(weight, frozen, update):
+            return jnp.zeros_like(weight, accumulator(weight.dtype)) if frozen else update
+
+        return jax.tree.map(fill, trainables, frozen, updates), FreezeState(inner)
+
+
+def _free(frozen, tree):
+    """The tree with ``()`` in place of what is frozen; JAX sees no leaf there."""
+    return jax.tree.map(lambda frozen, leaf: () if frozen else leaf, frozen, tree)

@@ -1,0 +1,170 @@
+"""Schedules: learning rates that depend on the number of steps done."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.optim.tunable import Tunable, at_least, number, whole
+
+
+class Schedule(Tunable):
+    r"""Base of all schedules: a pure function of the number of steps done, :math:`t = 0, 1, \dots`.
+
+    Give one to an optimizer in place of a learning rate; the optimizer keeps the count in its state. A schedule
+    is a pytree whose numbers are leaves, so another length or another peak never traces again. It takes an array of
+    counts, too, which is how to draw it: ``schedule(jnp.arange(1000))``.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> from mlax_tutorial.optim.tunable import at_least, number
+      >>> class InverseRoot(optim.Schedule):
+      ...     peak: float = number(at_least(0))
+      ...     def __call__(self, count):
+      ...         return self.peak / jnp.sqrt(jnp.asarray(count, jnp.float32) + 1)
+      >>> InverseRoot(0.5)(3)
+      Array(0.25, dtype=float32)
+    """
+
+    def __call__(self, count: Any) -> jax.Array:
+        """The rate of the step after ``count`` others: float32, of the shape of ``count``."""
+        raise NotImplementedError(f"{type(self).__name__} must define __call__")
+
+
+def rate(value):
+    """A learning rate: a finite number of at least 0, or a schedule."""
+    if isinstance(value, Schedule):
+        return value
+    try:
+        return at_least(0)(value)
+    except ValueError:
+        raise ValueError("must be a finite number of at least 0, or an optim.Schedule") from None
+
+
+class Constant(Schedule):
+    """The same rate at every step, for where a schedule may come later: a state that counts fits both.
+
+    Args:
+      value: the rate.
+
+    Example:
+      >>> from mlax_tutorial import optim
+      >>> optim.Constant(0.1)(1000)
+      Array(0.1, dtype=float32)
+    """
+
+    value: jax.Array = number(at_least(0))
+
+    def __call__(self, count):
+        return jnp.broadcast_to(self.value, jnp.shape(count))
+
+
+class LinearDecay(Schedule):
+    r"""From ``start`` straight to ``end`` in ``steps`` steps: :math:`(1 - f)\, a + f\, b` with :math:`f = \min(t / T, 1)`.
+
+    Args:
+      start: the rate of the first step.
+      steps: after how many the rate is ``end``, where it stays; a whole number.
+      end: the last rate; it may also be the larger.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> optim.LinearDecay(1.0, steps=4)(jnp.arange(6)).tolist()
+      [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+    """
+
+    start: jax.Array = number(at_least(0))
+    steps: jax.Array = number(whole)
+    end: jax.Array = number(at_least(0), default=0.0)
+
+    def __call__(self, count):
+        done = _share(count, self.steps)
+        return (1 - done) * self.start + done * self.end
+
+
+class CosineDecay(Schedule):
+    r"""From ``start`` to ``end`` along half a cosine: :math:`b + (a - b)\,(1 + \cos \pi f) / 2`, :math:`f = \min(t / T, 1)`.
+
+    Args:
+      start: the rate of the first step.
+      steps: after how many the rate is ``end``, where it stays; a whole number.
+      end: the last rate.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> [round(rate, 3) for rate in optim.CosineDecay(1.0, steps=4)(jnp.arange(6)).tolist()]
+      [1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
+
+    Reference: Loshchilov and Hutter, *SGDR: Stochastic Gradient Descent with Warm Restarts*, ICLR (2017).
+    """
+
+    start: jax.Array = number(at_least(0))
+    steps: jax.Array = number(whole)
+    end: jax.Array = number(at_least(0), default=0.0)
+
+    def __call__(self, count):
+        remaining = (1 + jnp.cos(jnp.pi * _share(count, self.steps))) / 2
+        return self.end + (self.start - self.end) * remaining
+
+
+class StepDecay(Schedule):
+    r"""Multiply by ``factor`` after every ``every`` steps: :math:`a\, r^{\lfloor t / n \rfloor}`.
+
+    Args:
+      start: the rate of the first steps.
+      every: how many steps have the same rate; a whole number.
+      factor: by which the rate changes.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> optim.StepDecay(1.0, every=2, factor=0.5)(jnp.arange(6)).tolist()
+      [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
+    """
+
+    start: jax.Array = number(at_least(0))
+    every: jax.Array = number(whole)
+    factor: jax.Array = number(at_least(0), default=0.1)
+
+    def __call__(self, count):
+        return self.start * self.factor ** (_counts(count) // self.every).astype(jnp.float32)
+
+
+class WarmUp(Schedule):
+    """Rise straight to the first rate of another schedule in ``steps`` steps; then follow that one from its beginning.
+
+    Args:
+      schedule: a schedule, or a number, which then stays.
+      steps: the length of the rise; a whole number.
+      start: the rate of the first step.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> schedule = optim.WarmUp(optim.LinearDecay(1.0, steps=4), steps=2)
+      >>> schedule(jnp.arange(8)).tolist()
+      [0.0, 0.5, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
+
+    Reference: Goyal et al., *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour* (2017).
+    """
+
+    schedule: Schedule = number(lambda value: value if isinstance(value, Schedule) else Constant(rate(value)))
+    steps: jax.Array = number(whole)
+    start: jax.Array = number(at_least(0), default=0.0)
+
+    def __call__(self, count):
+        risen = _share(count, self.steps)
+        followed = jnp.maximum(_counts(count) - self.steps, 0)  # 0 while it rises
+        return (1 - risen) * self.start + risen * self.schedule(followed)
+
+
+def _counts(count):
+    return jnp.asarray(count).astype(jnp.int32)
+
+
+def _share(count, steps):
+    """How much of ``steps`` is done, between 0 and 1."""
+    return jnp.clip(_counts(count).astype(jnp.float32) / steps.astype(jnp.float32), 0, 1)

@@ -1,0 +1,174 @@
+"""What optimizers and schedules have in common: frozen dataclasses whose numbers are leaves, whose switches are static."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, dataclass_transform
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.nn.hyperparameters import by_value, show
+
+
+class OptimizerError(ValueError):
+    """An optimizer was given numbers or trees that it cannot work with."""
+
+
+def number(canonicalize: Callable[[Any], Any], **options) -> Any:
+    """A field that is a leaf, or a pytree of leaves such as a schedule or another optimizer."""
+    return dataclasses.field(metadata={"canonicalize": canonicalize, "static": False}, **options)
+
+
+def switch(canonicalize: Callable[[Any], Any], **options) -> Any:
+    """A field that is static: part of the structure of the pytree, not a leaf."""
+    return dataclasses.field(metadata={"canonicalize": canonicalize, "static": True}, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(number, switch))
+class Tunable:
+    """Base of optimizers, transformations and schedules. A subclass declares ``number`` and ``switch`` fields.
+
+    The public constructor checks numbers and stores them as strong float32 (or int32) scalars, so that ``0.1``,
+    ``jnp.float32(0.1)`` and ``1`` are one type to ``jax.jit``. JAX takes the pytree apart and puts it together
+    without the constructor, so tracers and placeholders pass. Switches count by value, functions included: a
+    lambda that is written in a loop does not trace again.
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        names = [field.name for field in dataclasses.fields(cls) if not field.metadata["static"]]
+        static = [field.name for field in dataclasses.fields(cls) if field.metadata["static"]]
+
+        def flatten_with_keys(self):
+            return [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names], self._switches
+
+        def flatten(self):
+            return [getattr(self, name) for name in names], self._switches
+
+        def unflatten(switches, numbers):
+            self = object.__new__(cls)
+            for name, value in (*zip(names, numbers), *zip(static, switches.values)):
+                object.__setattr__(self, name, value)
+            object.__setattr__(self, "_switches", switches)
+            return self
+
+        cls._static = tuple(static)
+        # Not register_dataclass: with it, tree definitions of different classes compare equal.
+        jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            try:
+                if field.metadata["static"] and isinstance(value, jax.core.Tracer):
+                    raise ValueError("is a switch and so static: give it outside the jitted function")
+                object.__setattr__(self, field.name, field.metadata["canonicalize"](value))
+            except ValueError as error:
+                raise OptimizerError(
+                    f"{type(self).__name__}: {field.name} {error}, got {show(value)}."
+                ) from None
+        self._collect_switches()
+
+    def _collect_switches(self):
+        object.__setattr__(self, "_switches", _Switches(tuple(getattr(self, name) for name in self._static)))
+
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state):
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self._collect_switches()
+
+    def __repr__(self):
+        shown = []
+        for field in dataclasses.fields(self):
+            value = _plain(getattr(self, field.name))
+            if field.default is dataclasses.MISSING or not _same(value, field.default):
+                shown.append(f"{field.name}={show(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class _Switches:
+    """The static values of one object, compared by value and type, as JAX compares structures."""
+
+    def __init__(self, values: tuple):
+        self.values, self._key = values, by_value(values)
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, _Switches) and self._key == other._key)
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __repr__(self):
+        return show(self.values)
+
+
+# What the fields accept. Like those of a layer (mlax_tutorial.nn.hyperparameters), but a number may be traced.
+
+
+def at_least(minimum: float) -> Callable[[Any], Any]:
+    """A finite number of at least ``minimum``."""
+    return lambda value: _scalar(
+        value, lambda number: number >= minimum, f"must be a finite number of at least {minimum:g}"
+    )
+
+
+def positive(value):
+    """A finite number above 0."""
+    return _scalar(value, lambda number: number > 0, "must be a finite number above 0")
+
+
+def fraction(value):
+    """A number in [0, 1]."""
+    return _scalar(value, lambda number: 0 <= number <= 1, "must be a finite number in [0, 1]")
+
+
+def decay(value):
+    """A number in [0, 1): the share of an average that one step keeps."""
+    return _scalar(value, lambda number: 0 <= number < 1, "must be a number of at least 0 and below 1")
+
+
+def whole(value):
+    """An integer of at least 1, stored as an int32 scalar."""
+    return _scalar(
+        value,
+        lambda number: 1 <= number < 2**31 and number == int(number),
+        "must be a whole number of at least 1",
+        np.int32,
+    )
+
+
+def _scalar(value, allowed, wanted, dtype=np.float32):
+    if isinstance(value, jax.core.Tracer):  # built inside jit: nothing to compare yet
+        if value.shape or not jnp.issubdtype(value.dtype, np.number):
+            raise ValueError(wanted)
+        return value.astype(dtype)
+    try:
+        number = math.nan if isinstance(value, (bool, str)) or np.ndim(value) else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(wanted) from None
+    if dtype == np.float32 and abs(number) < 2.0**128:  # larger ones are no float32, and refused as they are
+        number = float(np.float32(number))
+    if not (math.isfinite(number) and abs(number) < 2.0**128 and allowed(number)):
+        raise ValueError(wanted)
+    return jnp.asarray(dtype(number))
+
+
+def _plain(value):
+    """A concrete number as Python prints it."""
+    concrete = isinstance(value, (jax.Array, np.ndarray)) and not isinstance(value, jax.core.Tracer)
+    if not concrete or value.ndim:
+        return value
+    return int(value) if jnp.issubdtype(value.dtype, jnp.integer) else float(str(value))
+
+
+def _same(value, default):
+    try:
+        return by_value(value) == by_value(default)
+    except TypeError:  # a tracer or an array is not hashable, and no default
+        return False
