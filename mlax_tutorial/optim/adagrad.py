@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
+from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.moments import descend, root, stored, zeros
-from mlax_tutorial.optim.optimizer import Optimizer, accumulator, increment
+from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import at_least, number, positive, switch
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, function, optional
+from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.moments import (
     average,
     average_squares,
@@ -17,7 +18,7 @@ from mlax_tutorial.optim.moments import (
     stored,
     zeros,
 )
-from mlax_tutorial.optim.optimizer import Optimizer, accumulator, increment
+from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import at_least, decay, number, positive, switch

@@ -3,7 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.optim.optimizer import Transformation, accumulator
+from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.optim.optimizer import Transformation
 from mlax_tutorial.optim.tunable import number, positive
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import function
-from mlax_tutorial.optim.optimizer import accumulator
+from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.tunable import switch
 from mlax_tutorial.optim.wrapper import Wrapper

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.moments import average
-from mlax_tutorial.optim.optimizer import accumulator
 from mlax_tutorial.optim.tunable import decay, number
 from mlax_tutorial.optim.updates import apply_updates
 from mlax_tutorial.optim.wrapper import Wrapper

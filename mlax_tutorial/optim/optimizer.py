@@ -5,7 +5,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.optim.schedules import Schedule
 from mlax_tutorial.optim.tunable import OptimizerError, Tunable
 
@@ -46,7 +45,7 @@ class Transformation(Tunable):
             path, leaf = next(item for item in _paths(trainables).items() if not _is_floating(item[1]))
             raise OptimizerError(
                 f"{type(self).__name__}: trainables{path} expects an array of floating-point numbers, got "
-                f"{describe(leaf)}: gradients flow to no other, so keep it out of the trainables."
+                f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
             )
         shapes = [jnp.shape(leaf) for leaf in leaves]
         for name, tree in trees.items():
@@ -110,11 +109,6 @@ def increment(count: Any) -> Any:
     return (
         count if isinstance(count, tuple) else count + (count < jnp.iinfo(jnp.int32).max).astype(count.dtype)
     )
-
-
-def accumulator(dtype) -> Any:
-    """The dtype in which updates to weights of ``dtype`` are computed: at least float32."""
-    return jnp.dtype("float32") if jnp.finfo(dtype).bits < 32 else jnp.dtype(dtype)
 
 
 def _is_floating(leaf):

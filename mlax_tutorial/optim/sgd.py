@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 import jax
 
 from mlax_tutorial.nn.hyperparameters import boolean, optional
+from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.moments import descend, stored, zeros
-from mlax_tutorial.optim.optimizer import Optimizer, accumulator, increment
+from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import OptimizerError, fraction, number, switch
 

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.hyperparameters import by_value, show
+from mlax_tutorial.nn.hyperparameters import by_value, portable, show
+from mlax_tutorial.numeric import is_real, real
 
 
 class OptimizerError(ValueError):
@@ -39,6 +40,12 @@ class Tunable:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
+        for field in dataclasses.fields(cls):
+            if "canonicalize" not in field.metadata:
+                raise TypeError(
+                    f"{cls.__name__}: {field.name} must be declared a leaf, {field.name}: … = number(…), or static, "
+                    "= switch(…), both from mlax_tutorial.optim.tunable."
+                )
         names = [field.name for field in dataclasses.fields(cls) if not field.metadata["static"]]
         static = [field.name for field in dataclasses.fields(cls) if field.metadata["static"]]
 
@@ -66,9 +73,16 @@ class Tunable:
                 if field.metadata["static"] and isinstance(value, jax.core.Tracer):
                     raise ValueError("is a switch and so static: give it outside the jitted function")
                 object.__setattr__(self, field.name, field.metadata["canonicalize"](value))
+                if field.metadata["static"]:
+                    by_value(value)
             except ValueError as error:
                 raise OptimizerError(
                     f"{type(self).__name__}: {field.name} {error}, got {show(value)}."
+                ) from None
+            except TypeError:
+                raise OptimizerError(
+                    f"{type(self).__name__}: {field.name} must be hashable, because switches are static under jax.jit, "
+                    f"got {show(value)}."
                 ) from None
         self._collect_switches()
 
@@ -76,7 +90,7 @@ class Tunable:
         object.__setattr__(self, "_switches", _Switches(tuple(getattr(self, name) for name in self._static)))
 
     def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     def __setstate__(self, state):
         for name, value in state.items():
@@ -145,12 +159,12 @@ def whole(value):
 
 def _scalar(value, allowed, wanted, dtype=np.float32):
     if isinstance(value, jax.core.Tracer):  # built inside jit: nothing to compare yet
-        if value.shape or not jnp.issubdtype(value.dtype, np.number):
+        if value.shape or not is_real(value.dtype):
             raise ValueError(wanted)
         return value.astype(dtype)
     try:
-        number = math.nan if isinstance(value, (bool, str)) or np.ndim(value) else float(value)
-    except (TypeError, ValueError):
+        number = real(value)
+    except ValueError:
         raise ValueError(wanted) from None
     if dtype == np.float32 and abs(number) < 2.0**128:  # larger ones are no float32, and refused as they are
         number = float(np.float32(number))

@@ -6,7 +6,8 @@ from typing import Any
 import jax
 
 from mlax_tutorial.nn.hyperparameters import function, optional
-from mlax_tutorial.optim.optimizer import Transformation, accumulator
+from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.optim.optimizer import Transformation
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.tunable import at_least, number, switch
 
