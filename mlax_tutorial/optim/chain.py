@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.optim.optimizer import Optimizer, Transformation
 from mlax_tutorial.optim.tunable import OptimizerError, number
 
@@ -12,7 +11,9 @@ def parts(value) -> tuple[Transformation, ...]:
     for index, part in enumerate(value):
         last = index == len(value) - 1
         if not isinstance(part, Transformation):
-            raise ValueError(f"must be transformations and an optimizer, but number {index} is {show(part)}")
+            raise ValueError(
+                f"must be transformations and an optimizer, but number {index} is a {type(part).__name__}"
+            )
         if isinstance(part, Optimizer) != last:
             raise ValueError(
                 "must end in their only optimizer: its updates are against the gradients, and what comes after "

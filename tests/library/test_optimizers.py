@@ -1,0 +1,506 @@
+"""Optimizers, transformations and wrappers: values against references of their own, and wrong uses."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from mlax_tutorial import optim
+from mlax_tutorial.optim.moments import bias_correction
+
+RNG = np.random.default_rng(0)
+WEIGHTS = ({"kernel": jnp.ones((3, 2)), "bias": jnp.zeros(2)}, (), [jnp.full(4, -1.0)])
+GRADIENTS = [
+    jax.tree.map(lambda w: jnp.asarray(RNG.normal(size=w.shape), w.dtype), WEIGHTS) for _ in range(50)
+]
+
+
+def final(optimizer, gradients=GRADIENTS, weights=WEIGHTS):
+    """The weights and the state after a step for each of some gradients."""
+    step, state = jax.jit(optimizer.step), optimizer.init(weights)
+    for g in gradients:
+        updates, state = step(g, state, weights)
+        weights = optim.apply_updates(weights, updates)
+    return weights, state
+
+
+def assert_close(first, second, rtol=1e-5, atol=1e-6):
+    assert jax.tree.structure(first) == jax.tree.structure(second)
+    for a, b in zip(jax.tree.leaves(first), jax.tree.leaves(second)):
+        np.testing.assert_allclose(np.asarray(a, np.float64), np.asarray(b, np.float64), rtol=rtol, atol=atol)
+
+
+# Against the papers, in NumPy and float64.
+
+
+def by_hand(update, memories, begin=0.0):
+    """50 steps of ``update(g, t, *memories) -> (step, *memories)``, leaf by leaf."""
+
+    def train(weight, *gradients):
+        weight, memory = np.asarray(weight, np.float64), [np.full(weight.shape, begin)] * memories
+        for t, g in enumerate(gradients, start=1):
+            step, *memory = update(np.asarray(g, np.float64), t, weight, *memory)
+            weight = weight - step
+        return weight
+
+    return jax.tree.map(train, WEIGHTS, *GRADIENTS)
+
+
+def adam(g, t, w, m, v, inside, decay=0.0):
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+    m_hat, v_hat = m / (1 - 0.9**t), v / (1 - 0.999**t)
+    divisor = np.sqrt(v_hat + 0.1) if inside else np.sqrt(v_hat) + 0.1
+    return 0.01 * (m_hat / divisor + decay * w), m, v
+
+
+def adagrad(g, t, w, s, inside):
+    s = s + g**2
+    return 0.01 * g / (np.sqrt(s + 0.1) if inside else np.sqrt(s) + 0.1), s
+
+
+def rmsprop(g, t, w, v, u, inside):
+    v = 0.8 * v + 0.2 * g**2
+    u = 0.7 * u + g / (np.sqrt(v + 0.1) if inside else np.sqrt(v) + 0.1)
+    return 0.01 * u, v, u
+
+
+def lion(g, t, w, m):
+    return 0.01 * (np.sign(0.9 * m + 0.1 * g) + 0.3 * w), 0.99 * m + 0.01 * g
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["outside", "inside"])
+def test_epsilon_inside_and_outside_the_root(inside):
+    options = {"epsilon": 0.1, "epsilon_inside": inside}
+    update = functools.partial(adam, inside=inside)
+    assert_close(final(optim.Adam(0.01, **options))[0], by_hand(update, 2))
+    assert_close(
+        final(optim.AdamW(0.01, weight_decay=0.3, **options))[0],
+        by_hand(functools.partial(update, decay=0.3), 2),
+    )
+    adagrad_ = optim.Adagrad(0.01, initial_sum=0.5, **options)
+    assert_close(final(adagrad_)[0], by_hand(functools.partial(adagrad, inside=inside), 1, begin=0.5))
+    rmsprop_ = optim.RMSProp(0.01, decay=0.8, momentum=0.7, **options)
+    assert_close(final(rmsprop_)[0], by_hand(functools.partial(rmsprop, inside=inside), 2))
+
+
+def test_lion():
+    assert_close(final(optim.Lion(0.01, weight_decay=0.3))[0], by_hand(lion, 1))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5, 0.9, 0.999, 0.999999])
+def test_bias_correction_keeps_its_digits(decay):
+    decay = jnp.float32(decay)
+    for count in (1, 2, 10, 1000, 10**6):
+        exact = 1 - float(decay) ** count
+        np.testing.assert_allclose(jax.jit(bias_correction)(decay, jnp.int32(count)), exact, rtol=1e-6)
+
+
+def test_the_first_step_of_adam_is_the_learning_rate():
+    updates, _ = optim.Adam(0.1).step(
+        {"w": jnp.array([1e-3, -1e3])}, *_begin(optim.Adam(0.1), {"w": jnp.ones(2)})
+    )
+    np.testing.assert_allclose(updates["w"], [-0.1, 0.1], rtol=2e-5)
+
+
+def _begin(optimizer, weights):
+    return optimizer.init(weights), weights
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_second_moment_of_half_precision_weights_forgets(dtype):
+    """In bfloat16, 0.999 times a number rounds to that number: an average kept there would stay for ever."""
+    weights = {"w": jnp.ones(3, dtype)}
+    optimizer = optim.Adam(0.0)
+    state = optimizer.init(weights)._replace(second_moment={"w": jnp.ones(3)})
+    nothing, step = {"w": jnp.zeros(3, dtype)}, jax.jit(optimizer.step)
+    for _ in range(100):
+        _, state = step(nothing, state, weights)
+    np.testing.assert_allclose(state.second_moment["w"], 0.999**100, rtol=1e-4)
+
+
+def test_moment_dtypes():
+    weights = {"w": jnp.ones(3, jnp.bfloat16)}
+    state = optim.Adam(0.1, first_moment_dtype=jnp.float32, second_moment_dtype="bfloat16").init(weights)
+    assert state.first_moment["w"].dtype == "float32" and state.second_moment["w"].dtype == "bfloat16"
+    assert optim.Lion(0.1, first_moment_dtype="float32").init(weights).first_moment["w"].dtype == "float32"
+    assert (
+        optim.RMSProp(0.1, second_moment_dtype="float16").init(weights).second_moment["w"].dtype == "float16"
+    )
+    assert optim.Adagrad(0.1, accum_dtype="bfloat16").init(weights).sum_of_squares["w"].dtype == "bfloat16"
+
+
+# Transformations
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (optim.ClipByGlobalNorm(0.5), optax.clip_by_global_norm(0.5)),
+        (optim.ClipByGlobalNorm(3.0), optax.clip_by_global_norm(3.0)),
+        (optim.ClipByGlobalNorm(100.0), optax.clip_by_global_norm(100.0)),
+        (optim.ClipByValue(0.3), optax.clip(0.3)),
+        (optim.WeightDecay(0.3), optax.add_decayed_weights(0.3)),
+    ],
+    ids=str,
+)
+def test_transformations_equal_optax(ours, theirs):
+    state, peer = ours.init(WEIGHTS), theirs.init(WEIGHTS)
+    for g in GRADIENTS:
+        got, state = ours.step(g, state, WEIGHTS)
+        wanted, peer = theirs.update(g, peer, WEIGHTS)
+        assert_close(got, wanted)
+
+
+def test_a_clipped_norm_is_the_maximum_and_a_short_one_stays_exactly():
+    clipped, _ = optim.ClipByGlobalNorm(0.5).step(GRADIENTS[0], (), WEIGHTS)
+    np.testing.assert_allclose(optax.tree.norm(clipped), 0.5, rtol=1e-6)
+    kept, _ = optim.ClipByGlobalNorm(100.0).step(GRADIENTS[0], (), WEIGHTS)
+    assert_close(kept, GRADIENTS[0], rtol=0, atol=0)
+
+
+def test_a_gradient_of_zero_is_clipped_to_zero_and_has_a_slope():
+    zero = jax.tree.map(jnp.zeros_like, WEIGHTS)
+    assert_close(optim.ClipByGlobalNorm(0.5).step(zero, (), WEIGHTS)[0], zero)
+
+    def clipped(scale):
+        g = jax.tree.map(lambda z: z * scale, zero)
+        return sum(map(jnp.sum, jax.tree.leaves(optim.ClipByGlobalNorm(0.5).step(g, (), WEIGHTS)[0])))
+
+    assert jax.grad(clipped)(1.0) == 0
+
+
+def test_norms_of_half_precision_do_not_overflow():
+    """The square of 300 is no float16."""
+    gradients = {"w": jnp.full(4, 300.0, jnp.float16)}
+    clipped, _ = optim.ClipByGlobalNorm(1.0).step(gradients, (), gradients)
+    np.testing.assert_allclose(clipped["w"], 0.5, rtol=1e-6)
+
+
+# Wrappers
+
+
+def test_accumulated_gradients_step_once_with_their_mean():
+    """48 gradients, three at a time, are 16 steps with the means."""
+    inner = optim.AdamW(0.05, weight_decay=0.1)
+    means = [jax.tree.map(lambda *g: sum(g) / 3, *GRADIENTS[i : i + 3]) for i in range(0, 48, 3)]
+    weights, state = final(optim.Accumulate(inner, steps=3), GRADIENTS[:48])
+    wanted, inner_state = final(inner, means)
+    assert_close(weights, wanted)
+    assert_close(state.inner, inner_state)
+    assert state.count == 0 and state.inner.count == 16
+    between, state = final(optim.Accumulate(inner, steps=3), GRADIENTS[:50])
+    assert_close(between, wanted)
+    assert state.count == 2
+
+
+def test_a_new_number_of_steps_between_gives_the_right_mean():
+    optimizer, g = optim.Accumulate(optim.SGD(1.0), steps=5), {"w": jnp.ones(())}
+    state = optimizer.init(g)
+    for factor in (1.0, 2.0):
+        _, state = optimizer.step({"w": jnp.float32(factor)}, state, g)
+    updates, state = optim.Accumulate(optim.SGD(1.0), steps=2).step({"w": jnp.float32(6.0)}, state, g)
+    assert updates["w"] == -3 and state.count == 0
+
+
+def test_the_average_of_the_weights_equals_optax():
+    optimizer, inner = optim.ExponentialMovingAverage(optim.Adam(0.1), decay=0.9), optim.Adam(0.1)
+    weights, average = WEIGHTS, WEIGHTS
+    state = inner.init(weights)
+    for g in GRADIENTS:
+        updates, state = inner.step(g, state, weights)
+        weights = optim.apply_updates(weights, updates)
+        average = optax.incremental_update(weights, average, 0.1)
+    trained, averaged = final(optimizer)
+    assert_close(trained, weights)
+    assert_close(averaged.average, average)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_master_weights_are_a_float32_training_of_rounded_weights(dtype):
+    half = jax.tree.map(lambda w: w.astype(dtype), WEIGHTS)
+    gradients = [jax.tree.map(lambda g: g.astype(dtype), g) for g in GRADIENTS]
+    weights, state = final(optim.MasterWeights(optim.Adam(1e-3)), gradients, half)
+    exact, _ = final(optim.Adam(1e-3), [jax.tree.map(lambda g: g.astype("float32"), g) for g in gradients])
+    assert_close(state.masters, exact)
+    assert_close(weights, jax.tree.map(lambda m: m.astype(dtype), state.masters), rtol=0, atol=0)
+    lost, _ = final(optim.Adam(1e-3), gradients, half)
+    assert not np.allclose(lost[0]["kernel"].astype("float32"), exact[0]["kernel"], atol=1e-3)
+
+
+def test_frozen_weights_stay_and_are_not_stored():
+    optimizer = optim.Freeze(optim.AdamW(0.1, weight_decay=0.5), where=lambda path: "kernel" in path)
+    weights, state = final(optimizer)
+    assert np.array_equal(weights[0]["kernel"], WEIGHTS[0]["kernel"])
+    assert jax.tree.structure(state.inner.first_moment) == jax.tree.structure(
+        ({"kernel": (), "bias": 0}, (), [0])
+    )
+    alone, _ = final(
+        optim.AdamW(0.1, weight_decay=0.5),
+        [(g[0]["bias"], g[2]) for g in GRADIENTS],
+        (WEIGHTS[0]["bias"], WEIGHTS[2]),
+    )
+    assert_close((weights[0]["bias"], weights[2]), alone)
+
+
+def test_a_frozen_gradient_takes_no_part_in_the_norm():
+    clip = optim.Chain(optim.ClipByGlobalNorm(1.0), optim.SGD(1.0))
+    weights, gradients = (
+        {"a": jnp.zeros(1), "b": jnp.zeros(1)},
+        {"a": jnp.full(1, 100.0), "b": jnp.full(1, 0.5)},
+    )
+    optimizer = optim.Freeze(clip, where=lambda path: path == "['a']")
+    updates, _ = optimizer.step(gradients, optimizer.init(weights), weights)
+    assert updates == {"a": 0, "b": -0.5}
+
+
+def test_gradients_of_frozen_weights_are_not_computed():
+    def step(weights, x):
+        gradients = jax.grad(lambda w: jnp.sum((x @ w["body"]) @ w["head"]))(weights)
+        optimizer = optim.Freeze(optim.SGD(0.1), where=lambda path: "body" in path)
+        updates, _ = optimizer.step(gradients, optimizer.init(weights), weights)
+        return optim.apply_updates(weights, updates)
+
+    weights = {"body": jnp.ones((4, 5)), "head": jnp.ones((5, 6))}
+    text = jax.jit(step).lower(weights, jnp.ones((3, 4))).compile().as_text()
+    assert text.count("dot(") == 2  # one forward, one for the head
+
+
+def test_lambdas_written_again_do_not_trace_again():
+    traces = []
+
+    @jax.jit
+    def init(optimizer):
+        traces.append(1)
+        return optimizer.init(WEIGHTS)
+
+    for name in ("kernel", "kernel", "bias"):
+        init(optim.AdamW(0.1, where=lambda path, name=name: name in path))
+    assert len(traces) == 2
+
+
+def test_optimizers_nest():
+    """Clipping, decay by path, masters, average and accumulation at once, in one jitted loop."""
+    optimizer = optim.Accumulate(
+        optim.Chain(
+            optim.ClipByGlobalNorm(1.0),
+            optim.MasterWeights(
+                optim.ExponentialMovingAverage(
+                    optim.AdamW(optim.WarmUp(0.1, 3), where=lambda path: "kernel" in path), decay=0.9
+                )
+            ),
+        ),
+        steps=2,
+    )
+    half = jax.tree.map(lambda w: w.astype("bfloat16"), WEIGHTS)
+
+    @jax.jit
+    def train(optimizer, weights, gradients):
+        def step(carry, g):
+            weights, state = carry
+            updates, state = optimizer.step(g, state, weights)
+            return (optim.apply_updates(weights, updates), state), None
+
+        return jax.lax.scan(step, (weights, optimizer.init(weights)), gradients)[0]
+
+    stacked = jax.tree.map(lambda *g: jnp.stack(g).astype("bfloat16"), *GRADIENTS)
+    weights, state = train(optimizer, half, stacked)
+    masters = state.inner.inner[1]
+    assert_close(weights, jax.tree.map(lambda m: m.astype("bfloat16"), masters.masters), rtol=0, atol=0)
+    assert masters.inner.inner.count == 25
+    assert not np.allclose(masters.inner.average[0]["kernel"], 1)
+
+
+# Wrong uses
+
+
+def typo(path):
+    return "kernle" in path
+
+
+CLIP = optim.ClipByGlobalNorm(1.0)
+SGD = optim.SGD(0.1)
+FLAT = {"w": jnp.ones(2)}
+WRONG = {
+    "RMSProp, NaN": (
+        lambda: optim.RMSProp(np.nan),
+        r"^RMSProp: learning_rate must be a finite number of at least 0",
+    ),
+    "RMSProp, decay of 1": (
+        lambda: optim.RMSProp(0.1, decay=1),
+        r"^RMSProp: decay must be a number of at least 0 and below 1, got 1",
+    ),
+    "RMSProp, no epsilon": (
+        lambda: optim.RMSProp(0.1, epsilon=0),
+        r"^RMSProp: epsilon must be a finite number above 0, got 0",
+    ),
+    "RMSProp, epsilon that is zero in float32": (
+        lambda: optim.RMSProp(0.1, epsilon=1e-60),
+        r"^RMSProp: epsilon must be a finite number above 0, got 1e-60",
+    ),
+    "Adagrad, negative": (lambda: optim.Adagrad(-0.1), r"^Adagrad: learning_rate must be .* got -0.1"),
+    "Adagrad, negative sum": (
+        lambda: optim.Adagrad(0.1, initial_sum=-1),
+        r"^Adagrad: initial_sum must be a finite number of at least 0, got -1",
+    ),
+    "Adagrad, integers": (
+        lambda: optim.Adagrad(0.1, accum_dtype=int),
+        r"^Adagrad: accum_dtype must be a floating-point dtype, such as jnp.float32, got int",
+    ),
+    "Adam, infinite": (lambda: optim.Adam(np.inf), r"^Adam: learning_rate must be a finite number"),
+    "Adam, too large for float32": (
+        lambda: optim.Adam(1e39),
+        r"^Adam: learning_rate must be a finite number",
+    ),
+    "Adam, decay that is 1 in float32": (
+        lambda: optim.Adam(0.1, second_decay=1 - 1e-12),
+        r"^Adam: second_decay must be a number of at least 0 and below 1, got 0.99",
+    ),
+    "Adam, a traced switch": (
+        lambda: jax.jit(lambda nesterov: optim.Adam(0.1, nesterov=nesterov))(True),
+        r"^Adam: nesterov is a switch and so static: give it outside the jitted function, got",
+    ),
+    "Adam, a number for a switch": (
+        lambda: optim.Adam(0.1, epsilon_inside=1),
+        r"^Adam: epsilon_inside must be True or False, got 1",
+    ),
+    "Adam, a rate with axes under jit": (
+        lambda: jax.jit(optim.Adam)(jnp.ones(2)),
+        r"^Adam: learning_rate must be a finite number",
+    ),
+    "Adam, state of SGD": (
+        lambda: optim.Adam(0.1).step(FLAT, SGD.init(FLAT), FLAT),
+        r"^Adam: state must be what init returned, AdamState, got SGDState: init and step must be of the same optimizer",
+    ),
+    "Adam, gradients in a list": (
+        lambda: optim.Adam(0.1).step([jnp.ones(2)], optim.Adam(0.1).init((jnp.ones(2),)), (jnp.ones(2),)),
+        r"^Adam: gradients expects the containers PyTreeDef\(\(\*,\)\), got PyTreeDef\(\[\*\]\): .*one model",
+    ),
+    "AdamW, negative decay": (
+        lambda: optim.AdamW(0.1, weight_decay=-1),
+        r"^AdamW: weight_decay must be a finite number of at least 0, got -1",
+    ),
+    "AdamW, a path for a function": (
+        lambda: optim.AdamW(0.1, where="kernel"),
+        r"^AdamW: where must be a function",
+    ),
+    "AdamW, a typo": (
+        lambda: optim.AdamW(0.1, where=typo).init(WEIGHTS),
+        r"^AdamW: where must choose at least one weight, but chose none of 3: "
+        r"their paths are \[0\]\['bias'\], \[0\]\['kernel'\], \[2\]\[0\]\.",
+    ),
+    "Lion, a typo": (
+        lambda: optim.Lion(0.1, where=typo).init(WEIGHTS),
+        r"^Lion: where must choose at least one",
+    ),
+    "Lion, decay of 1": (
+        lambda: optim.Lion(0.1, first_decay=1.0),
+        r"^Lion: first_decay must be a number .* got 1.0",
+    ),
+    "Lion, state of Adam": (
+        lambda: optim.Lion(0.1).step(FLAT, optim.Adam(0.1).init(FLAT), FLAT),
+        r"^Lion: state must be what init returned, LionState, got AdamState",
+    ),
+    "ClipByGlobalNorm, 0": (
+        lambda: optim.ClipByGlobalNorm(0),
+        r"^ClipByGlobalNorm: maximum must be a finite number above 0, got 0",
+    ),
+    "ClipByGlobalNorm, negative": (
+        lambda: optim.ClipByGlobalNorm(-1.0),
+        r"^ClipByGlobalNorm: maximum must be",
+    ),
+    "ClipByGlobalNorm, other gradients": (
+        lambda: CLIP.step({"v": jnp.ones(2)}, (), FLAT),
+        r"^ClipByGlobalNorm: gradients\['w'\] expects \(2,\), got nothing",
+    ),
+    "ClipByValue, NaN": (lambda: optim.ClipByValue(np.nan), r"^ClipByValue: maximum must be .* got nan"),
+    "ClipByValue, None": (lambda: optim.ClipByValue(None), r"^ClipByValue: maximum must be .* got None"),
+    "ClipByValue, other gradients": (
+        lambda: optim.ClipByValue(1.0).step({"w": jnp.ones(3)}, (), FLAT),
+        r"^ClipByValue: gradients\['w'\] expects \(2,\), got \(3,\)",
+    ),
+    "WeightDecay, NaN": (lambda: optim.WeightDecay(np.nan), r"^WeightDecay: weight_decay must be .* got nan"),
+    "WeightDecay, a typo": (
+        lambda: optim.Chain(optim.WeightDecay(0.1, typo), SGD).init(WEIGHTS),
+        r"^WeightDecay: where must choose at least one weight, but chose none of 3",
+    ),
+    "WeightDecay, a typo at the first step": (
+        lambda: optim.WeightDecay(0.1, typo).step(WEIGHTS, (), WEIGHTS),
+        r"^WeightDecay: where must choose",
+    ),
+    "WeightDecay, unhashable": (
+        lambda: optim.WeightDecay(0.1, functools.partial(max, [1])),
+        r"^WeightDecay: where must be hashable, because switches are static under jax.jit, got",
+    ),
+    "Chain, empty": (lambda: optim.Chain(), r"^Chain: parts must end in an optimizer, got \(\)"),
+    "Chain, no optimizer": (lambda: optim.Chain(CLIP), r"^Chain: parts must end in their only optimizer"),
+    "Chain, optimizer first": (
+        lambda: optim.Chain(SGD, CLIP),
+        r"^Chain: parts must end in their only optimizer",
+    ),
+    "Chain, two optimizers": (
+        lambda: optim.Chain(SGD, SGD),
+        r"^Chain: parts must end in their only optimizer",
+    ),
+    "Chain, of Optax": (
+        lambda: optim.Chain(optax.clip(1.0), SGD),
+        r"^Chain: parts must be transformations and an optimizer, but number 0 is a GradientTransformation",
+    ),
+    "Chain, another's state": (
+        lambda: optim.Chain(CLIP, SGD).step(FLAT, optim.Chain(SGD).init(FLAT), FLAT),
+        r"^Chain: state.inner expects one state for each of 2 parts, got 1",
+    ),
+    "Accumulate, 0": (
+        lambda: optim.Accumulate(SGD, 0),
+        r"^Accumulate: steps must be a whole number of at least 1, got 0",
+    ),
+    "Accumulate, half": (
+        lambda: optim.Accumulate(SGD, 1.5),
+        r"^Accumulate: steps must be a whole number .* got 1.5",
+    ),
+    "Accumulate, a transformation": (
+        lambda: optim.Accumulate(CLIP, 2),
+        r"^Accumulate: optimizer must be an optimizer of mlax_tutorial.optim, got ClipByGlobalNorm\(maximum=1.0\)",
+    ),
+    "ExponentialMovingAverage, 1": (
+        lambda: optim.ExponentialMovingAverage(SGD, 1.0),
+        r"^ExponentialMovingAverage: decay must be a number of at least 0 and below 1, got 1.0",
+    ),
+    "ExponentialMovingAverage, a number": (
+        lambda: optim.ExponentialMovingAverage(0.1),
+        r"^ExponentialMovingAverage: optimizer must be an optimizer of mlax_tutorial.optim, got 0.1",
+    ),
+    "ExponentialMovingAverage, the inner state": (
+        lambda: optim.ExponentialMovingAverage(SGD).step(FLAT, SGD.init(FLAT), FLAT),
+        r"^ExponentialMovingAverage: state must be what init returned, .* got SGDState",
+    ),
+    "MasterWeights, of Optax": (
+        lambda: optim.MasterWeights(optax.sgd(0.1)),
+        r"^MasterWeights: optimizer must be an",
+    ),
+    "MasterWeights, a class": (
+        lambda: optim.MasterWeights(optim.SGD),
+        r"^MasterWeights: optimizer must be an .* SGD",
+    ),
+    "MasterWeights, another's masters": (
+        lambda: optim.MasterWeights(SGD).step(FLAT, optim.MasterWeights(SGD).init({"w": jnp.ones(3)}), FLAT),
+        r"^MasterWeights: state.masters\['w'\] expects \(2,\), got \(3,\)",
+    ),
+    "Freeze, a typo": (
+        lambda: optim.Freeze(SGD, typo).init(WEIGHTS),
+        r"^Freeze: where must choose at least one weight",
+    ),
+    "Freeze, nothing": (lambda: optim.Freeze(SGD, None), r"^Freeze: where must be a function, got None"),
+    "Freeze, another's state": (
+        lambda: optim.Freeze(SGD, lambda path: "bias" in path).step(WEIGHTS, SGD.init(WEIGHTS), WEIGHTS),
+        r"^Freeze: state must be what init returned, FreezeState, got SGDState",
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=list(WRONG))
+def test_wrong_uses(wrong, message):
+    with pytest.raises(optim.OptimizerError, match=message):
+        wrong()
