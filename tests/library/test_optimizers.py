@@ -10,6 +10,7 @@ import pytest
 
 from mlax_tutorial import optim
 from mlax_tutorial.optim.moments import bias_correction
+from tests.library.test_oracles import optimized_ops
 
 RNG = np.random.default_rng(0)
 WEIGHTS = ({"kernel": jnp.ones((3, 2)), "bias": jnp.zeros(2)}, (), [jnp.full(4, -1.0)])
@@ -220,13 +221,14 @@ def test_the_average_of_the_weights_equals_optax():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_master_weights_are_a_float32_training_of_rounded_weights(dtype):
+    adamw = optim.AdamW(1e-3, weight_decay=1.0)
     half = jax.tree.map(lambda w: w.astype(dtype), WEIGHTS)
     gradients = [jax.tree.map(lambda g: g.astype(dtype), g) for g in GRADIENTS]
-    weights, state = final(optim.MasterWeights(optim.Adam(1e-3)), gradients, half)
-    exact, _ = final(optim.Adam(1e-3), [jax.tree.map(lambda g: g.astype("float32"), g) for g in gradients])
+    weights, state = final(optim.MasterWeights(adamw), gradients, half)
+    exact, _ = final(adamw, [jax.tree.map(lambda g: g.astype("float32"), g) for g in gradients])
     assert_close(state.masters, exact)
     assert_close(weights, jax.tree.map(lambda m: m.astype(dtype), state.masters), rtol=0, atol=0)
-    lost, _ = final(optim.Adam(1e-3), gradients, half)
+    lost, _ = final(adamw, gradients, half)
     assert not np.allclose(lost[0]["kernel"].astype("float32"), exact[0]["kernel"], atol=1e-3)
 
 
@@ -311,6 +313,29 @@ def test_optimizers_nest():
     assert_close(weights, jax.tree.map(lambda m: m.astype("bfloat16"), masters.masters), rtol=0, atol=0)
     assert masters.inner.inner.count == 25
     assert not np.allclose(masters.inner.average[0]["kernel"], 1)
+
+
+def test_the_compiled_step_of_adam_is_that_of_hand_written_jax():
+    weights = [jnp.full((8, 4), i + 1.0) for i in range(20)]
+    optimizer = optim.Adam(1e-3)
+    state = optimizer.init(weights)
+
+    def ours(optimizer, gradients, state, weights):
+        updates, state = optimizer.step(gradients, state, weights)
+        return optim.apply_updates(weights, updates), state
+
+    def by_hand(rate, b1, b2, epsilon, gradients, count, first, second, weights):
+        count = count + (count < 2**31 - 1).astype(jnp.int32)
+        c1, c2 = (-jnp.expm1(count.astype(jnp.float32) * jnp.log1p(b - 1)) for b in (b1, b2))
+        first = [b1 * m + (1 - b1) * g for m, g in zip(first, gradients)]
+        second = [b2 * v + (1 - b2) * jnp.square(g) for v, g in zip(second, gradients)]
+        updates = [-rate * (m / c1 / (jnp.sqrt(v / c2) + epsilon)) for m, v in zip(first, second)]
+        return [w + u for w, u in zip(weights, updates)], (count, first, second)
+
+    numbers = optimizer.learning_rate, optimizer.first_decay, optimizer.second_decay, optimizer.epsilon
+    library = optimized_ops(ours, optimizer, weights, state, weights)
+    hand = optimized_ops(by_hand, *numbers, weights, *state, weights)
+    assert library["fusion"] and library == hand
 
 
 # Wrong uses
