@@ -221,7 +221,7 @@ def test_the_average_of_the_weights_equals_optax():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_master_weights_are_a_float32_training_of_rounded_weights(dtype):
-    adamw = optim.AdamW(1e-3, weight_decay=1.0)
+    adamw = optim.AdamW(1e-3, weight_decay=50.0)  # so much that rounded weights would decay to others
     half = jax.tree.map(lambda w: w.astype(dtype), WEIGHTS)
     gradients = [jax.tree.map(lambda g: g.astype(dtype), g) for g in GRADIENTS]
     weights, state = final(optim.MasterWeights(adamw), gradients, half)
