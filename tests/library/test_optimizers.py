@@ -228,8 +228,6 @@ def test_master_weights_are_a_float32_training_of_rounded_weights(dtype):
     exact, _ = final(adamw, [jax.tree.map(lambda g: g.astype("float32"), g) for g in gradients])
     assert_close(state.masters, exact)
     assert_close(weights, jax.tree.map(lambda m: m.astype(dtype), state.masters), rtol=0, atol=0)
-    lost, _ = final(adamw, gradients, half)
-    assert not np.allclose(lost[0]["kernel"].astype("float32"), exact[0]["kernel"], atol=1e-3)
 
 
 def test_frozen_weights_stay_and_are_not_stored():
