@@ -1,5 +1,6 @@
 """A file is there whole or not at all, whatever the network, the disk or the process does."""
 
+import concurrent.futures
 import multiprocessing
 import signal
 import subprocess
@@ -166,6 +167,13 @@ def test_two_processes_fetch_once(server, tmp_path, manners, codes, requests):
     assert sorted(process.exitcode for process in processes) == codes
     assert (tmp_path / "file.gz").read_bytes() == CONTENT and leftovers(tmp_path) == ["file.gz"]
     assert len(server.requests) == requests
+
+
+def test_two_threads_fetch_once(server, tmp_path):
+    server.manners = ["slow"]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        got = list(pool.map(lambda _: get(server, tmp_path / "file.gz"), range(2)))
+    assert got == [CONTENT, CONTENT] and len(server.requests) == 1 and leftovers(tmp_path) == ["file.gz"]
 
 
 def test_progress_is_told(server, tmp_path):

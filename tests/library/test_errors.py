@@ -112,6 +112,14 @@ CALLS = {
         lambda: nn.Dropout(0.1).fwd(jnp.arange(3), (), (), key=jax.random.key(0)),
         r"^Dropout: x expects floating-point numbers",
     ),
+    "integers into init of Dropout": (
+        lambda: initialized(nn.Dropout(0.1), jnp.arange(3)),
+        r"^Dropout: x expects floating-point numbers",
+    ),
+    "too few axes into init of Flatten alone": (
+        lambda: initialized(nn.Flatten(2), jnp.arange(3)),
+        r"^Flatten: x expects at least 2 axes, got int32\[3\]",
+    ),
     "a list for an array": (
         lambda: nn.Linear(3).fwd([1.0, 2.0], {"kernel": jnp.ones((2, 3))}, ()),
         r"^Linear: x expects an array, got a list of length 2: wrap it in jnp\.asarray",

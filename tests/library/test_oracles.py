@@ -77,6 +77,15 @@ def test_dropout_keeps_the_mean_and_hits_the_rate():
         np.testing.assert_allclose(jnp.unique(y), [0, 1 / (1 - rate)], rtol=1e-6)
 
 
+def test_dropout_draws_for_each_element_of_a_batch():
+    """Two masks drawn apart agree on half of the elements at rate 0.5; one mask drawn for both, on all."""
+    y, _ = nn.Dropout(0.5).fwd(jnp.ones((2, 2, 20_000)), (), (), key=jax.random.key(0))
+    masks = np.asarray(y != 0).reshape(4, -1)
+    for i in range(4):
+        for j in range(i):
+            assert abs(np.mean(masks[i] == masks[j]) - 0.5) < 0.02
+
+
 def test_dropout_drops_infinities_and_stops_their_gradients():
     x = jnp.array([jnp.inf, jnp.nan] * 50)
     y, _ = nn.Dropout(0.5).fwd(x, (), (), key=jax.random.key(0))
