@@ -51,8 +51,11 @@ env: .venv/.made ## make the environment: .venv/bin/python
 notebooks: .venv/.made ## execute the chapters that changed
 	$(PYTHON) -m tools.notebooks build
 
+# Sphinx looks at pages only; when style or configuration changed, all of them are built anew.
+ALL = $$(test -z "$$(find _config.yml _toc.yml book/_static tools/site -newer $(SITE)/index.html 2>&1)" || echo --all)
+
 book: notebooks ## build the rendered book; the last line says which file to open
-	.venv/bin/jupyter-book build . -W --keep-going -n --quiet
+	.venv/bin/jupyter-book build . -W --keep-going -n --quiet $(ALL)
 	@test -s $(SITE)/index.html
 	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
 
