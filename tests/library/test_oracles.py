@@ -45,6 +45,21 @@ def test_bias_broadcasts_as_numpy_does(in_features, shape):
     )
 
 
+@pytest.mark.parametrize(("axes", "shape"), [(1, (2, 3, 4)), (2, (2, 12)), (3, (24,))])
+def test_flatten_merges_the_last_axes_in_their_order(axes, shape):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(nn.Flatten(axes).fwd(jnp.asarray(x), (), ())[0], x.reshape(shape))
+
+
+def test_f_applies_its_function_or_the_one_for_inference():
+    x, model = jnp.array([0.5, 1.0]), nn.Series(nn.F(jnp.sin, jnp.cos))
+    for inference_mode, one, two in [(False, np.sin, np.sin), (True, np.sin, np.cos)]:
+        y, _ = nn.F(jnp.sin).fwd(x, (), (), inference_mode=inference_mode)
+        np.testing.assert_allclose(y, one([0.5, 1.0]), rtol=1e-6)
+        y, _ = model.fwd(x, (), (), inference_mode=inference_mode)
+        np.testing.assert_allclose(y, two([0.5, 1.0]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_half_precision_are_summed_in_float32(dtype):
     """What ``accum_dtype=None`` promises: one rounding, of the result."""
