@@ -151,6 +151,16 @@ def test_one_trace_for_different_objects_with_the_same_switches(optimizer):
     assert type(copy) is type(optimizer)
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(optimizer)]
     assert ".learning_rate" in paths
+    _, with_paths = jax.tree_util.tree_flatten_with_path(optimizer)
+    assert with_paths == jax.tree.structure(optimizer)  # the switches, too
+
+
+def test_the_ends_of_a_range_belong_to_it():
+    for momentum in (0, 1):
+        optimizer = optim.SGD(0, momentum=momentum)
+        assert optimizer.learning_rate == 0 and optimizer.momentum == momentum
+    assert optim.SGD(np.finfo(np.float32).max).learning_rate == np.finfo(np.float32).max
+    assert nn.Dropout(0).rate == 0 and nn.Dropout(1).rate == 1
 
 
 def test_optimizers_of_different_class_never_share_a_tree_definition():
