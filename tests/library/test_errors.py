@@ -295,6 +295,14 @@ OPTIMIZERS = {
         lambda: SGD.step(jax.tree.map(lambda t: t[0], TRAINABLES), STATE, TRAINABLES),
         r"^SGD: gradients\[1\]\['kernel'\] expects \(16, 8\), got \(8,\)",
     ),
+    "gradients of another model, plain": (
+        lambda: optim.SGD(0.1).step({"v": jnp.ones(2)}, optim.SGD(0.1).init(()), {"w": jnp.ones(2)}),
+        r"^SGD: gradients\['w'\] expects \(2,\), got nothing",
+    ),
+    "gradients that would be repeated, plain": (
+        lambda: optim.SGD(0.1).step({"w": jnp.ones(1)}, optim.SGD(0.1).init(()), {"w": jnp.ones(2)}),
+        r"^SGD: gradients\['w'\] expects \(2,\), got \(1,\)",
+    ),
     "state of another optimizer": (
         lambda: SGD.step(TRAINABLES, optim.SGD(0.1).init(TRAINABLES), TRAINABLES),
         r"^SGD: state\.velocity\[1\]\['kernel'\] expects \(16, 8\), got nothing",

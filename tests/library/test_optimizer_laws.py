@@ -144,6 +144,22 @@ def test_half_precision_weights_are_rounded_once():
     assert optim.apply_updates(weight, {"w": jnp.bfloat16(2**-8 + 2**-16)})["w"] == 1
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_rounded_only_where_it_is_stored(dtype):
+    """Between the gradient and the update everything is float32, also the velocity that Nesterov looks along."""
+    draw = np.random.default_rng(0).normal
+    weight, gradient, velocity = ({"w": jnp.asarray(draw(size=500), dtype)} for _ in range(3))
+    g, v = (np.asarray(tree["w"], np.float32) for tree in (gradient, velocity))
+    mu, rate = np.float32(0.9), np.float32(0.1)
+    for nesterov in (False, True):
+        state = optim.SGDState(velocity)
+        updates, state = optim.SGD(0.1, 0.9, nesterov).step(gradient, state, weight)
+        new = mu * v + g
+        wanted = -rate * (mu * new + g if nesterov else new)
+        np.testing.assert_allclose(updates["w"], wanted, rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(state.velocity["w"], jnp.asarray(new, dtype))
+
+
 @rows
 def test_one_trace_for_different_objects_with_the_same_switches(optimizer):
     copy = jax.tree.unflatten(jax.tree.structure(optimizer), jax.tree.leaves(optimizer))
