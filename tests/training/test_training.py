@@ -10,6 +10,7 @@ import optax
 import pytest
 
 from mlax_tutorial import nn, optim, training
+from mlax_tutorial.jaxprs import walk
 
 X = jax.random.normal(jax.random.key(0), (100, 4))
 LABELS = (X[:, 0] > 0).astype(jnp.int32)
@@ -138,6 +139,24 @@ class Counted(nn.Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         return x, {"calls": non_trainables["calls"] + 1}
+
+
+def test_the_data_go_to_the_device_once(monkeypatch):
+    take, seen = training._take, []
+    monkeypatch.setattr(training, "_take", lambda *args: seen.append(args) or take(*args))
+    training.fit(
+        jax.random.key(0), lambda o, *args: (*args[:3], jnp.zeros(())), optim.SGD(0.1), ((), (), ()),
+        np.ones((6, 2)), np.ones(6), epochs=2, batch_size=2,
+    )  # fmt: skip
+    assert len(seen) == 6 and {id(x) for _, x, _ in seen} == {id(seen[0][1])}
+    assert all(isinstance(array, jax.Array) for call in seen for array in call)
+
+
+def test_evaluation_takes_the_batches_that_it_was_told_to():
+    evaluate = training.make_evaluation(MODEL, training.is_right, 30)
+    jaxpr = jax.make_jaxpr(evaluate)(*begin(optim.SGD(0.1))[:2], X, LABELS)
+    found = [equation for _, equation in walk(jaxpr) if equation.primitive.name == "scan"]
+    assert [equation.params["length"] for equation in found] == [3]  # and the ten that are left
 
 
 @pytest.mark.parametrize(
@@ -332,5 +351,10 @@ def test_the_bar_is_silent_elsewhere(capsys):
     with training.Progress(3) as progress:
         progress.advance()
     assert capsys.readouterr() == ("", "")
-    with training.Progress(0) as progress:
-        pass
+
+
+def test_a_bar_without_a_total_does_not_divide_by_it():
+    file = Terminal()
+    with training.Progress(0, file) as progress:
+        progress.advance()
+    assert file.getvalue().endswith("\r")
