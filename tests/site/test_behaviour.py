@@ -44,7 +44,11 @@ def test_the_theme_toggles_and_is_remembered(page):
     page.goto("/book/glossary.html")
 
     def paper():
-        return page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        """The colour of the page, once no transition is under way any more."""
+        return page.evaluate("""async () => {
+            await Promise.all(document.getAnimations().map(animation => animation.finished));
+            return getComputedStyle(document.body).backgroundColor;
+        }""")
 
     def theme():
         return page.evaluate("() => document.documentElement.dataset.theme")
