@@ -200,6 +200,8 @@ def answers(given, expected, why=None):
 
 def _another_kind(given, expected):
     """Says what is asked for, where what is given is not even of that kind."""
+    if isinstance(expected, np.dtype):
+        return "" if _dtype(given) is not None else 'The name of one dtype, with its width, is asked for, such as "int8".'
     if isinstance(expected, bool):
         return "" if isinstance(given, (bool, np.bool_)) else "`True` or `False` is asked for."
     if isinstance(expected, (int, float)):
@@ -209,7 +211,26 @@ def _another_kind(given, expected):
     return ""
 
 
+def _dtype(given):
+    """The dtype that is meant by ``"int8"``, ``"jnp.int8"``, ``"i1"``, ``jnp.int8`` or the dtype itself, else None.
+
+    ``float`` and its like do not count: how many bits it has is what such questions are about.
+    """
+    try:
+        if isinstance(given, str):
+            name = given.strip().rpartition(".")[2].lower()
+            return jnp.dtype(name) if name == "bool" or not name.isalpha() else None
+        if isinstance(given, type):
+            return jnp.dtype(given) if given.__name__ == jnp.dtype(given).name else None
+        return given if isinstance(given, np.dtype) else None
+    except (TypeError, ValueError):
+        return None
+
+
 def _same_answer(given, expected):
+    if isinstance(expected, np.dtype):
+        meant = _dtype(given)
+        return meant is not None and meant == expected  # NumPy takes None for float64
     if isinstance(expected, str):
         name = getattr(given, "__name__", None) or str(given)  # jnp.float32 and "float32" alike
         return name.strip().lower() == expected.lower()
