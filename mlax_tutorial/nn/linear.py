@@ -115,8 +115,9 @@ class Bias(Layer):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         shape = self._shape(x)
         self.check_variables(trainables, {"bias": shape})
-        # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the bias' gradient.
-        bias = trainables["bias"].astype(x.dtype).astype(self.accum_dtype or accumulator(x.dtype))
+        # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the bias' gradient. Were the bias
+        # rounded to the input's dtype before, so would be that sum, and in float16 a large one would be infinite.
+        bias = trainables["bias"].astype(self.accum_dtype or accumulator(x.dtype))
         axes = range(x.ndim - len(shape), x.ndim)
         return x + lax.broadcast_in_dim(bias, x.shape, axes).astype(x.dtype), non_trainables
 

@@ -80,6 +80,10 @@ CALLS = {
         lambda: MODEL.fwd(X, (TRAINABLES[0], {"kernel": jnp.ones((16, 9))}, *TRAINABLES[2:]), ()),
         r"^model\[1\]\.Linear: kernel expects shape \(…, 8\), got float32\[16,9\]: .*another model",
     ),
+    "a kernel with an axis too many": (
+        lambda: nn.Linear(8).fwd(jnp.ones(16), {"kernel": jnp.ones((16, 8, 1))}, ()),
+        r"^Linear: kernel expects shape \(…, 8\), got float32\[16,8,1\]",
+    ),
     "trainables with other names": (
         lambda: nn.Linear(3).fwd(jnp.ones(4), {"weight": jnp.ones((4, 3))}, ()),
         r"^Linear: trainables expect a dict with keys \['kernel'\], got a dict with keys \['weight'\]: .*own init",

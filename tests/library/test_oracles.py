@@ -84,6 +84,65 @@ def test_the_gradient_of_a_bfloat16_bias_does_not_stall():
     assert gradient(nn.Bias(accum_dtype=jnp.float32)) == 3072
 
 
+def test_the_gradient_of_a_float32_bias_is_not_rounded_to_float16():
+    """70,000 does not exist in float16."""
+    x, trainables = jnp.ones((70_000, 1), jnp.float16), {"bias": jnp.zeros(1)}
+    gradients = jax.grad(lambda t: jnp.sum(nn.Bias().fwd(x, t, ())[0], dtype=jnp.float32))(trainables)
+    assert gradients["bias"].dtype == jnp.float32 and gradients["bias"] == 70_000
+
+
+def equations(name, function, *args):
+    """The parameters and result dtypes of all equations of a name."""
+    jaxpr = jax.make_jaxpr(function)(*args)
+    return [(e.params, e.outvars[0].aval.dtype) for _, e in walk(jaxpr) if e.primitive.name == name]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_linear_multiplies_as_its_hyperparameters_say(dtype):
+    x, kernel = jnp.ones((2, 4), dtype), {"kernel": jnp.ones((4, 3), dtype)}
+
+    def product(**options):
+        ((params, result),) = equations(
+            "dot_general", lambda x: nn.Linear(3, **options).fwd(x, kernel, ())[0], x
+        )
+        return params["precision"], result
+
+    highest = jax.lax.Precision.HIGHEST
+    assert product() == (None, jnp.dtype(dtype))
+    assert product(precision="highest") == ((highest, highest), jnp.dtype(dtype))
+    assert product(accum_dtype=jnp.float32) == (None, jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accum_dtype", "sum_dtype"),
+    [
+        ("bfloat16", None, "float32"),
+        ("float16", None, "float32"),
+        ("float32", None, "float32"),
+        ("bfloat16", "bfloat16", "bfloat16"),  # the sources' strict guarantee
+    ],
+)
+def test_bias_sums_its_gradient_in_the_dtype_that_it_says(dtype, accum_dtype, sum_dtype):
+    x, layer = jnp.ones((8, 3), dtype), nn.Bias(accum_dtype=accum_dtype)
+
+    def gradient(trainables):
+        return jax.vjp(lambda t: layer.fwd(x, t, ())[0], trainables)[1](x)
+
+    sums = equations("reduce_sum", gradient, {"bias": jnp.zeros(3, dtype)})
+    assert [result for _, result in sums] == [jnp.dtype(sum_dtype)]
+
+
+@pytest.mark.parametrize("layer", [nn.Linear, nn.Bias])
+@pytest.mark.parametrize(("dtype", "param_dtype"), [("bfloat16", "float32"), ("float32", "float16")])
+def test_weights_are_born_in_param_dtype(layer, dtype, param_dtype):
+    x = jnp.ones((2, 3), dtype)
+    trainables, _ = layer(3, param_dtype=param_dtype).init(jax.random.key(0), x)
+    assert [leaf.dtype for leaf in jax.tree.leaves(trainables)] == [jnp.dtype(param_dtype)]
+    assert layer(3, param_dtype=param_dtype).fwd(x, trainables, ())[0].dtype == x.dtype
+    trainables, _ = layer(3).init(jax.random.key(0), x)
+    assert [leaf.dtype for leaf in jax.tree.leaves(trainables)] == [x.dtype]
+
+
 def test_dropout_keeps_the_mean_and_hits_the_rate():
     for rate in (0.1, 0.5, 0.9):
         y, _ = nn.Dropout(rate).fwd(jnp.ones(200_000), (), (), key=jax.random.key(0))
