@@ -201,7 +201,9 @@ def answers(given, expected, why=None):
 def _another_kind(given, expected):
     """Says what is asked for, where what is given is not even of that kind."""
     if isinstance(expected, np.dtype):
-        return "" if _dtype(given) is not None else 'The name of one dtype, with its width, is asked for, such as "int8".'
+        if _dtype(given) is not None:
+            return ""
+        return 'The name of one dtype, with its width, is asked for, such as "int8".'
     if isinstance(expected, bool):
         return "" if isinstance(given, (bool, np.bool_)) else "`True` or `False` is asked for."
     if isinstance(expected, (int, float)):
