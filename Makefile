@@ -51,9 +51,12 @@ env: .venv/.made ## make the environment: .venv/bin/python
 notebooks: .venv/.made ## execute the chapters that changed
 	$(PYTHON) -m tools.notebooks build
 
+# Sphinx looks at pages only; when style or configuration changed, all of them are built anew.
+ALL = $$(test -z "$$(find _config.yml _toc.yml book/_static tools/site -newer _build/.made 2>&1)" || echo --all)
+
 book: notebooks ## build the rendered book; the last line says which file to open
-	.venv/bin/jupyter-book build . -W --keep-going -n --quiet
-	@test -s $(SITE)/index.html
+	.venv/bin/jupyter-book build . -W --keep-going -n --quiet $(ALL)
+	@test -s $(SITE)/index.html && touch _build/.made
 	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
 
 lab: .venv/.made ## open the chapters in JupyterLab

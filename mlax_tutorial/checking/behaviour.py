@@ -198,7 +198,10 @@ def no_leaks(function, *arguments, static_argnums=()):
         with jax.check_tracer_leaks(True), under("`jax.jit`"):
             jax.jit(fresh(function), static_argnums=static_argnums)(*arguments)
     except Exception as error:
-        if "leaked" not in str(getattr(error, "message", error)).lower():
+        # JAX 0.7 stumbles over its own report where a function keeps the tracer as its attribute.
+        theirs = getattr(error, "error", error)
+        stumbled = isinstance(theirs, IndexError) and not lines_of(theirs)
+        if "leaked" not in str(getattr(error, "message", error)).lower() and not stumbled:
             raise
         raise Failed(
             "A tracer leaks: your function keeps a value that exists only while it is traced (in a global, a list, "

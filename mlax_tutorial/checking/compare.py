@@ -1,6 +1,7 @@
 """Checks of what an answer *is*: values, kinds, shapes, dtypes, predictions."""
 
 import inspect
+from numbers import Number
 
 import jax
 import jax.numpy as jnp
@@ -191,15 +192,52 @@ def answers(given, expected, why=None):
         for key in wrong:
             reasons = (why or {}).get(key, {})
             reason = next((text for other, text in reasons.items() if _same_answer(given[key], other)), "")
+            reason = reason or _another_kind(given[key], expected[key])
             said.append((str(key), f"not {given[key]!r}. {reason}".strip()))
         count = f"{len(wrong)} of {len(expected)} answers are" if len(wrong) > 1 else f"{_names(wrong)} is"
         raise Failed(f"{count} not right yet.", shown=said)
 
 
+def _another_kind(given, expected):
+    """Says what is asked for, where what is given is not even of that kind."""
+    if isinstance(expected, np.dtype):
+        if _dtype(given) is not None:
+            return ""
+        return 'The name of one dtype, with its width, is asked for, such as "int8".'
+    if isinstance(expected, bool):
+        return "" if isinstance(given, (bool, np.bool_)) else "`True` or `False` is asked for."
+    if isinstance(expected, (int, float)):
+        number = isinstance(given, (Number, jax.Array)) and np.ndim(given) == 0
+        number = number and not isinstance(given, bool)
+        return "" if number else f"A number is asked for, not {kind(given)}."
+    return ""
+
+
+def _dtype(given):
+    """The dtype that is meant by ``"int8"``, ``"jnp.int8"``, ``"i1"``, ``jnp.int8`` or the dtype itself, else None.
+
+    ``float`` and its like do not count: how many bits it has is what such questions are about.
+    """
+    try:
+        if isinstance(given, str):
+            name = given.strip().rpartition(".")[2].lower()
+            return jnp.dtype(name) if name == "bool" or not name.isalpha() else None
+        if isinstance(given, type):
+            return jnp.dtype(given) if given.__name__ == jnp.dtype(given).name else None
+        return given if isinstance(given, np.dtype) else None
+    except (TypeError, ValueError):
+        return None
+
+
 def _same_answer(given, expected):
+    if isinstance(expected, np.dtype):
+        meant = _dtype(given)
+        return meant is not None and meant == expected  # NumPy takes None for float64
     if isinstance(expected, str):
         name = getattr(given, "__name__", None) or str(given)  # jnp.float32 and "float32" alike
         return name.strip().lower() == expected.lower()
+    if isinstance(given, (np.bool_, jax.Array)) and given.ndim == 0 and given.dtype == bool:
+        given = bool(given)
     if isinstance(expected, bool) or isinstance(given, bool):
         return given is expected
     try:

@@ -173,12 +173,28 @@ _BEHIND = (
 )
 
 
+# Errors of Python's own types, known by their words.
+_WORDS_BEHIND = (
+    (
+        "Non-hashable static arguments",
+        "an argument that is declared static has to be a plain Python value, and this one is an array",
+    ),
+    (
+        "'_IndexUpdate(Helper|Ref)'.*item assignment|unsupported operand.*'_IndexUpdate",
+        "`.at[…]` is no place to assign to: it has methods, as in `x = x.at[i].set(y)`",
+    ),
+)
+
+
 def describe_error(error):
     """Type, message, and for JAX's own errors what is behind them."""
     text = f"{type(error).__name__}: {_message(error)}"
     names = [base.__name__ for base in type(error).__mro__]
     for name, behind in _BEHIND:
         if name in names:
+            return f"{text}\nThat is: {behind}."
+    for words, behind in _WORDS_BEHIND:
+        if re.search(words, str(error)):
             return f"{text}\nThat is: {behind}."
     return text
 

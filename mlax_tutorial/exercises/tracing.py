@@ -1,7 +1,14 @@
 """The exercises of the chapter Tracing."""
 
+import contextlib
+import functools
+import io
+import numbers
+import operator
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial import jaxprs
@@ -48,17 +55,31 @@ _recorded = {"a": 3, "b": 1, "c": 2, "d": 1, "e": 0}
 
 def _check_recorded(given):
     x = jax.ShapeDtypeStruct((3,), jnp.float32)
-    expected = {name: len(jax.make_jaxpr(function)(x).jaxpr.eqns) for name, function in RECORDED.items()}
+    with contextlib.redirect_stdout(io.StringIO()):  # one of them prints, and the reader did not call it
+        expected = {name: len(jax.make_jaxpr(function)(x).jaxpr.eqns) for name, function in RECORDED.items()}
+    per_element = (
+        "An operation works on the whole array: that is one equation, however many elements there are."
+    )
     why = {
-        "a": {1: "The loop is Python's, so it runs while tracing: JAX sees what its body does, three times."},
+        "a": {
+            1: "The loop is Python's, so it runs while tracing: JAX sees what its body does, three times.",
+            4: "The loop itself is Python's and leaves nothing; only what its body asks of JAX is recorded.",
+            9: per_element,
+        },
         "b": {
             3: "A shape is known while tracing, so Python takes one branch, and JAX never sees the other.",
-            2: "The shape of x is (3,), so Python takes the first branch.",
+            2: "The shape of x is (3,), so Python takes the first branch, and to ask for a shape is no operation.",
+            4: "A shape is known while tracing: the comparison is Python's, and JAX never sees the other branch.",
         },
-        "c": {1: "Nothing is left out while recording, used or not. Leaving out comes later."},
+        "c": {
+            1: "Nothing is left out while recording, used or not. Leaving out comes later.",
+            6: per_element,
+        },
         "d": {
             0: "Python's sum leaves no trace, but the sine does.",
             2: "What Python computes by itself, and what it prints, is not recorded.",
+            3: "Python's sum and Python's print: neither of the two is recorded.",
+            100: "What Python computes by itself is not recorded.",
             101: "What Python computes by itself is not recorded.",
         },
         "e": {1: "To return an input takes no equation: the jaxpr's output is its input."},
@@ -79,10 +100,15 @@ recorded = Exercise(
     check=_check_recorded,
     mistakes=(
         Mistake(_recorded | {"a": 1}, says="three times"),
+        Mistake(_recorded | {"a": 4}, says="leaves nothing"),
+        Mistake(_recorded | {"a": 9, "c": 6}, says="however many elements"),
+        Mistake(_recorded | {"b": 2}, says="to ask for a shape is no operation"),
         Mistake(_recorded | {"b": 3}, says="JAX never sees the other"),
         Mistake(_recorded | {"c": 1}, says="Leaving out comes later"),
         Mistake(_recorded | {"d": 2}, says="what it prints, is not recorded"),
         Mistake(_recorded | {"e": 1}, says="takes no equation"),
+        Mistake({name: str(number) for name, number in _recorded.items()}, says="A number is asked for"),
+        Mistake(list(_recorded.values()), says="a dict is asked for"),
     ),
 )
 
@@ -119,6 +145,10 @@ def _check_mystery(mystery):
         ),
         (lambda x, y: y * x / jnp.sum(x), "The sum is over `mul a a`, the squares, not over the inputs."),
         (
+            lambda x, y: y * x / jnp.sqrt(jnp.sum(x)),
+            "The sum is over `mul a a`, the squares, not over the inputs.",
+        ),
+        (
             lambda x, y: y * x / jnp.sqrt(jnp.sum(y * y)),
             "`mul a a`: both factors are the first input, not the second.",
         ),
@@ -130,9 +160,36 @@ def _check_mystery(mystery):
         ),
         (lambda x, y: y / jnp.sqrt(jnp.sum(x * x)), "The numerator is a product of both inputs."),
         (lambda x, y: y * x / jnp.sum(jnp.sqrt(x * x)), "The order is: sum first, then the root."),
+        (lambda x, y: y * x, "`div e g` is missing: the product is still to be divided."),
+        (
+            lambda x, y: jnp.sqrt(jnp.sum(x * x)) / (y * x),
+            "`div e g` divides `e` by `g`, not the other way round.",
+        ),
+        (
+            lambda x, y: jnp.dot(y, x) / jnp.sqrt(jnp.sum(x * x)),
+            "`mul b a` multiplies element by element. Nothing adds up its result: look at what `reduce_sum` is given.",
+        ),
     ]
-    checks.values(mystery, _mystery, inputs.together(pair), examples=[telling], recognise=recognise)
+    checks.values(mystery, _mystery, examples=[telling], recognise=recognise)
+    for n in (2, 5):
+        arguments = jnp.arange(1.0, n + 1), jnp.arange(2.0, n + 2)
+        try:
+            checks.same(
+                mystery(*arguments), _mystery(*arguments), input=dict(zip("xy", arguments, strict=True))
+            )
+        except Failed as failure:
+            failure.message = f"This is right for three numbers, but not for {n}: it should work for any length.\n{failure.message}"
+            raise
+    checks.values(mystery, _mystery, inputs.together(pair), recognise=recognise)
     checks.works_under_jit(mystery, *telling)
+
+
+def _mystery_of_three(x, y):
+    return y * x / jnp.sqrt(x[0] ** 2 + x[1] ** 2 + x[2] ** 2)
+
+
+def _mystery_broadcast_to_three(x, y):
+    return y * x / jnp.broadcast_to(jnp.sqrt(jnp.sum(x * x)), (3,))
 
 
 mystery = Exercise(
@@ -154,6 +211,14 @@ mystery = Exercise(
         Mistake(lambda x, y: y * x / jnp.sqrt(jnp.mean(x * x)), says="`reduce_sum` adds up"),
         Mistake(lambda x, y: y * x / jnp.sqrt(jnp.sum(y * y)), says="not the second"),
         Mistake(lambda x, y: y * x / jnp.sum(jnp.sqrt(x * x)), says="sum first, then the root"),
+        Mistake(lambda x, y: y * x / jnp.sqrt(jnp.sum(x)), says="not over the inputs"),
+        Mistake(lambda x, y: y * x, says="still to be divided"),
+        Mistake(lambda x, y: jnp.sqrt(jnp.sum(x * x)) / (y * x), says="the other way round"),
+        Mistake(lambda x, y: jnp.dot(y, x) / jnp.sqrt(jnp.sum(x * x)), says="element by element"),
+        Mistake(_mystery_of_three, says="right for three numbers"),
+        Mistake(_mystery_broadcast_to_three, says="right for three numbers"),
+        Mistake(lambda x, y: (_mystery(x, y),), says="returned a tuple"),
+        Mistake(lambda x, y: y * x / np.linalg.norm(x), says="given to NumPy"),
     ),
 )
 
@@ -166,33 +231,83 @@ def _shapes(function, *specs):
 
 
 def _check_shapes(shapes):
+    traced = []
+
     def layer(x, w):
+        traced.append(isinstance(x, jax.core.Tracer))
         return {"out": jnp.tanh(x @ w), "norm": jnp.sum(x * x)}
 
-    small = jax.ShapeDtypeStruct((2, 3), jnp.float32), jax.ShapeDtypeStruct((3, 5), jnp.float32)
-    expected = _shapes(layer, *small)
-    got = shapes(layer, *small)
-    if got != expected:
-        if isinstance(got, dict) and any(hasattr(leaf, "dtype") for leaf in jax.tree.leaves(got)):
-            raise Failed(
-                "You return whole results; only their shapes are asked for: `leaf.shape` for each leaf.",
-                input="a layer of x:(2, 3) and w:(3, 5)", expected=expected, got=got,
-            )  # fmt: skip
+    def nested(x, w):
+        return {"layers": [(x @ w, x)], "state": None}
+
+    def spec(*shape):
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    small = spec(2, 3), spec(3, 5)
+    _right_shapes(shapes, layer, small, "a layer that returns a dict, of x:(2, 3) and w:(3, 5)")
+    if not all(traced):
         raise Failed(
-            "The shapes are not right.", input="a layer of x:(2, 3) and w:(3, 5)", expected=expected, got=got
+            "You call the function with real arrays, so it computes. Let `jax.eval_shape` call it: it hands in tracers."
         )
-    if shapes(lambda x: x.T, small[0]) != (3, 2):
-        raise Failed(
-            "The function may return anything, a bare array too: go through the leaves with `jax.tree.map`.",
-            input="a transposition of x:(2, 3)", expected=(3, 2), got=shapes(lambda x: x.T, small[0]),
-        )  # fmt: skip
-    # A million times a million float32 is 4 TB: whoever computes it, does not come back.
-    huge = jax.ShapeDtypeStruct((10**6, 10**6), jnp.float32)
-    got = shapes(lambda x: x @ x, huge)
-    if got != (10**6, 10**6):
-        raise Failed(
-            "The shape of a product of huge matrices is not right.", expected=(10**6, 10**6), got=got
-        )
+    advice = "The function may return anything, a bare array or trees in trees: `jax.tree.map` goes through all leaves."
+    _right_shapes(shapes, lambda x: x.T, small[:1], "a transposition of x:(2, 3)", advice)
+    advice = "Containers in containers stay what they are, a tuple a tuple, None None: `jax.tree.map` sees to that."
+    _right_shapes(
+        shapes, nested, small, "a function that returns {'layers': [(x @ w, x)], 'state': None}", advice
+    )
+    # Too large for any memory, even where the system promises more than it has.
+    side = 10**9
+    advice = "This should work for arrays that fit into no memory, so make none: the types are all that tracing needs."
+    _right_shapes(shapes, lambda x: x @ x, [spec(side, side)], "x @ x, of a billion rows and columns", advice)
+
+
+def _right_shapes(shapes, function, specs, text, advice=""):
+    try:
+        got = shapes(function, *specs)
+    except Failed as failure:
+        if advice:
+            failure.message = f"{advice}\n{failure.message}"
+        raise
+    results = jax.eval_shape(function, *specs)
+    expected = jax.tree.map(lambda leaf: leaf.shape, results)
+    if _equal_trees(got, expected):
+        return
+    reason = advice or "The shapes are not right."
+    if got is None:
+        reason = "Your function returned None: is a `return` missing?"
+    for instead, diagnosis in (
+        (
+            lambda leaf: leaf,
+            "You return whole results; only their shapes are asked for: `leaf.shape` for each leaf.",
+        ),
+        (
+            lambda leaf: list(leaf.shape),
+            "A shape is a tuple, here it is a list: `leaf.shape` is one already.",
+        ),
+        (
+            lambda leaf: str(leaf.shape),
+            "A shape is a tuple of numbers, here it is a string: leave `leaf.shape` as it is.",
+        ),
+        (lambda leaf: leaf.size, "This is how many elements there are, not the shape: `leaf.shape`."),
+        (lambda leaf: leaf.ndim, "This is how many axes there are, not how long each is: `leaf.shape`."),
+        (lambda leaf: (leaf.shape, leaf.dtype), "Only the shape is asked for, without the dtype."),
+    ):
+        if _equal_trees(got, jax.tree.map(instead, results)):
+            reason = diagnosis
+    flat = [leaf.shape for leaf in jax.tree.leaves(results)]
+    if isinstance(got, (list, tuple)) and _equal_trees(list(got), flat):
+        reason = "These are the right shapes, but the tree is gone. Put each where its array stood, with `jax.tree.map`."
+    elif isinstance(got, (list, tuple)) and _equal_trees(list(got), [spec.shape for spec in specs]):
+        reason = "These are the shapes of what goes in. Asked for are those of what the function returns."
+    elif any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree.leaves(got)):
+        reason = "A shape is a tuple of numbers, not an array: `leaf.shape` is one already."
+    raise Failed(reason, input=text, expected=expected, got=got)
+
+
+def _equal_trees(one, two):
+    if any(isinstance(leaf, (jax.Array, np.ndarray)) for leaf in jax.tree.leaves(one)):
+        return False  # arrays and tuples do not like to be compared
+    return type(one) is type(two) and bool(one == two)
 
 
 def _shapes_computed(function, *specs):
@@ -213,6 +328,39 @@ def _shapes_of_inputs(function, *specs):
     return [spec.shape for spec in specs]
 
 
+def _shapes_of_zeros(function, *specs):
+    zeros = jax.tree.map(lambda spec: jnp.zeros(spec.shape, spec.dtype), specs)
+    return jax.tree.map(jnp.shape, jax.jit(function)(*zeros))
+
+
+def _shapes_flat(function, *specs):
+    return [variable.aval.shape for variable in jax.make_jaxpr(function)(*specs).jaxpr.outvars]
+
+
+def _shapes_one_level(function, *specs):
+    result = jax.eval_shape(function, *specs)
+    return (
+        {name: leaf.shape for name, leaf in result.items()} if isinstance(result, dict) else result[0].shape
+    )
+
+
+def _shapes_all_lists(function, *specs):
+    def shapes_of(tree):
+        if isinstance(tree, dict):
+            return {name: shapes_of(item) for name, item in tree.items()}
+        return (
+            [shapes_of(item) for item in tree]
+            if isinstance(tree, (list, tuple))
+            else getattr(tree, "shape", None)
+        )
+
+    return shapes_of(jax.eval_shape(function, *specs))
+
+
+def _shapes_mapped(what, function, *specs):
+    return jax.tree.map(what, jax.eval_shape(function, *specs))
+
+
 shapes = Exercise(
     title="Shapes for nothing",
     stars=1,
@@ -226,9 +374,22 @@ shapes = Exercise(
     check=_check_shapes,
     mistakes=(
         Mistake(_shapes_whole, says="only their shapes are asked for"),
-        Mistake(_shapes_of_inputs, says="The shapes are not right"),
+        Mistake(_shapes_of_inputs, says="what goes in"),
         Mistake(_shapes_one_array, says="The shapes are not right"),
-        Mistake(_shapes_computed, says="memory"),
+        Mistake(_shapes_computed, says="real arrays"),
+        Mistake(_shapes_of_zeros, says="fit into no memory"),
+        Mistake(_shapes_flat, says="the tree is gone"),
+        Mistake(_shapes_one_level, says="trees in trees"),
+        Mistake(_shapes_all_lists, says="stay what they are"),
+        Mistake(functools.partial(_shapes_mapped, lambda leaf: list(leaf.shape)), says="here it is a list"),
+        Mistake(functools.partial(_shapes_mapped, lambda leaf: str(leaf.shape)), says="here it is a string"),
+        Mistake(functools.partial(_shapes_mapped, lambda leaf: np.array(leaf.shape)), says="not an array"),
+        Mistake(functools.partial(_shapes_mapped, lambda leaf: jnp.array(leaf.shape)), says="not an array"),
+        Mistake(functools.partial(_shapes_mapped, lambda leaf: leaf.size), says="how many elements"),
+        Mistake(functools.partial(_shapes_mapped, lambda leaf: leaf.ndim), says="how many axes"),
+        Mistake(
+            functools.partial(_shapes_mapped, lambda leaf: (leaf.shape, leaf.dtype)), says="without the dtype"
+        ),
     ),
 )
 
@@ -245,7 +406,7 @@ def _check_remember(remember):
     x = jnp.arange(3.0)
     checks.is_jitted(remember)
     got = remember(x)
-    if not isinstance(got, tuple) or len(got) != 2:
+    if type(got) is not tuple or len(got) != 2:
         raise Failed(
             "Return a tuple of two, the result and the value to be kept: `return result, y`. What a jitted "
             "function does not return is lost, or leaks.",
@@ -255,6 +416,7 @@ def _check_remember(remember):
     checks.values(remember, _remember, inputs.arrays("n"), recognise=[
         (lambda x: (jnp.sin(x), 2 * jnp.sin(x)), "The order is: first the result, 2 sin(x), then what is kept, sin(x)."),
         (lambda x: (2 * jnp.sin(x), x), "The value to keep is y = sin(x), not x."),
+        (lambda x: (2 * x, x), "The sine is missing: y = sin(x)."),
     ])  # fmt: skip
 
 
@@ -281,6 +443,23 @@ def _remember_swapped(x):
     return y, 2 * y
 
 
+@jax.jit
+def _remember_list(x):
+    y = jnp.sin(x)
+    return [2 * y, y]
+
+
+@jax.jit
+def _remember_without_sine(x):
+    return 2 * x, x
+
+
+@jax.jit
+def _remember_numpy(x):
+    y = np.sin(x)
+    return 2 * y, y
+
+
 remember = Exercise(
     title="Mend a leak",
     stars=1,
@@ -297,6 +476,9 @@ remember = Exercise(
         Mistake(_remember_leaks_and_returns, says="A tracer leaks"),
         Mistake(_remember, says="not jitted"),
         Mistake(_remember_swapped, says="first the result"),
+        Mistake(_remember_list, says="Return a tuple of two"),
+        Mistake(_remember_without_sine, says="The sine is missing"),
+        Mistake(_remember_numpy, says="given to NumPy"),
     ),
 )
 
@@ -331,32 +513,82 @@ def _check_flops(flops):
     def scanned(x, w):
         return lax.scan(lambda x, _: (jnp.tanh(x @ w), None), x, None, length=5)[0]
 
+    def scanned_twice(x, w):
+        return lax.scan(lambda x, _: (scanned(x, w), None), x, None, length=3)[0]
+
+    def nested(x, w):
+        return jax.jit(
+            lambda x, w: lax.scan(lambda x, _: (jax.jit(jnp.dot)(x, w), None), x, None, length=4)[0]
+        )(x, w)
+
+    def over(left, right):
+        return functools.partial(lax.dot_general, dimension_numbers=((left, right), ((), ())))
+
+    two, rounds = "two products, one after the other", "a product in a scan of 5 rounds"
     cases = {
         "x:(2, 3) @ w:(3, 5)": (jnp.dot, spec(2, 3), spec(3, 5)),
-        "two products, one after the other": (lambda x, w: (x @ w) @ w, spec(2, 3), spec(3, 3)),
+        two: (lambda x, w: (x @ w) @ w, spec(2, 3), spec(3, 3)),
         "a batch of products, x:(4, 2, 3) @ w:(4, 3, 5)": (jnp.matmul, spec(4, 2, 3), spec(4, 3, 5)),
         "a sum, no product": (jnp.sum, spec(4)),
+        "x:(3, 2) and w:(3, 5), summed over their first axes": (over((0,), (0,)), spec(3, 2), spec(3, 5)),
+        "x:(2, 3, 4) and w:(3, 4, 5), summed over two axes": (
+            over((1, 2), (0, 1)),
+            spec(2, 3, 4),
+            spec(3, 4, 5),
+        ),
         "a product inside jit": (jax.jit(jnp.dot), spec(2, 3), spec(3, 5)),
-        "a product in a scan of 5 rounds": (scanned, spec(2, 3), spec(3, 3)),
+        rounds: (scanned, spec(2, 3), spec(3, 3)),
+        "the same scan in another of 3 rounds": (scanned_twice, spec(2, 3), spec(3, 3)),
+        "a product in a jit, in a scan of 4 rounds, in a jit": (nested, spec(2, 3), spec(3, 3)),
     }
+    so_far = 0
     for name, (function, *specs) in cases.items():
         got, expected = count(function, *specs)
-        if not isinstance(got, int) or isinstance(got, bool):
-            raise Failed("Return a whole number, a Python `int`.", input=name, expected=expected, got=got)
+        if got is None:
+            raise Failed("Your function returned None: is a `return` missing?", input=name, expected=expected)
+        if isinstance(got, jax.Array):
+            raise Failed(
+                "Return a Python number. JAX's int32 ends at 2147483647, and a program soon takes more operations.",
+                input=name, expected=expected, got=got,
+            )  # fmt: skip
+        if not isinstance(got, numbers.Real) or isinstance(got, bool):
+            raise Failed(
+                "Return a number: the sum over all products.", input=name, expected=expected, got=got
+            )
+        before, so_far = so_far, so_far + expected
         if got == expected:
             continue
         reason = "The number is not right."
-        if 2 * got == expected and "scan" not in name:
+        if before and got == so_far:
+            reason = "The count goes on from the last jaxpr's. Begin at 0 in each call."
+        elif name == two and 2 * got == expected:
+            reason = "There are two products here, and you count one. Does your function return too early?"
+        elif before == 0 and 2 * got == expected:
             reason = "A product of m x k by k x n takes m·n·k multiplications and as many additions: twice what you say."
-        elif "jit" in name and got == 0:
-            reason = "You look at the outer equations only. A `jit` equation holds a jaxpr: go into it."
-        elif "scan" in name and 5 * got == expected:
+        elif before == 0 and got == 0:
+            reason = "You find no product. `equation.primitive.name` of a product is 'dot_general'."
+        elif before == 0 and got == 1:
+            reason = "This counts products. Asked for are the operations in each: 2·m·n·k."
+        elif before == 0 and got == 2 * 2 * 5:
+            reason = "k is missing: each element of the result is a sum of k products."
+        elif before == 0 and got == 3 * expected:
+            reason = "k counts twice: both inputs have that axis, but it is summed over once."
+        elif "inside jit" in name and got == 0:
+            reason = "The product stands inside a `jit` equation, which holds a jaxpr: go into it."
+        elif name == rounds and 5 * got == expected:
             reason = "The body of a scan is recorded once, but runs `length` times."
-        elif "scan" in name and got == 0:
+        elif name == rounds and got == 0:
             reason = "A scan holds its body as a jaxpr: go into it, and count it `length` times."
+        elif "another" in name or "in a jit," in name:
+            reason = "What is inside may hold further jaxprs and further scans: the function has to call itself for it."
         elif "batch" in name and 4 * got == expected:
             reason = "Each product of the batch counts: the number of results is that of `equation.outvars[0].aval.size`."
-        elif "sum" in name:
+        elif "summed over" in name or "batch" in name:
+            reason = (
+                "Which axes are summed over, and how many, is not always the same. It stands in "
+                "`equation.params['dimension_numbers']`; k is the product of their lengths."
+            )
+        elif "sum," in name:
             reason = "Only `dot_general` counts here."
         raise Failed(reason, input=name, expected=expected, got=got)
 
@@ -366,21 +598,50 @@ def _flops_without_additions(jaxpr):
 
 
 def _flops_outer(jaxpr):
-    total = 0
-    for equation in jaxpr.eqns:
-        if equation.primitive.name == "dot_general":
-            total += 2 * equation.invars[0].aval.shape[-1] * equation.outvars[0].aval.size
-    return total
+    return sum(_flops_of(equation) for equation in jaxpr.eqns)
+
+
+def _flops_of(equation):
+    if equation.primitive.name != "dot_general":
+        return 0
+    (contracted, _), _ = equation.params["dimension_numbers"]
+    left = equation.invars[0].aval.shape
+    return 2 * int(np.prod([left[axis] for axis in contracted])) * equation.outvars[0].aval.size
 
 
 def _flops_each_body_once(jaxpr):
-    return sum(_flops_outer_of(equation) for _, equation in jaxprs.walk(jaxpr))
+    return sum(_flops_of(equation) for _, equation in jaxprs.walk(jaxpr))
 
 
-def _flops_outer_of(equation):
-    if equation.primitive.name != "dot_general":
-        return 0
-    return 2 * equation.invars[0].aval.shape[-1] * equation.outvars[0].aval.size
+def _flops_one_level(jaxpr):
+    total = _flops_outer(jaxpr)
+    for equation in jaxpr.eqns:
+        times = equation.params["length"] if equation.primitive.name == "scan" else 1
+        for _, inner in jaxprs.subjaxprs(equation):
+            total += times * _flops_each_body_once(inner)
+    return total
+
+
+def _flops_of_scans_alone(jaxpr):
+    total = _flops_outer(jaxpr)
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "scan":
+            total += equation.params["length"] * _flops_of_scans_alone(equation.params["jaxpr"].jaxpr)
+    return total
+
+
+def _products(cost):
+    def count(jaxpr):
+        return sum(cost(equation) for equation in jaxpr.eqns if equation.primitive.name == "dot_general")
+
+    return count
+
+
+def _flops_early(jaxpr):
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            return _flops_of(equation)
+    return 0
 
 
 def _flops_per_equation(jaxpr):
@@ -405,8 +666,26 @@ flops = Exercise(
     mistakes=(
         Mistake(_flops_without_additions, says="as many additions"),
         Mistake(_flops_outer, says="go into it"),
+        Mistake(_flops_of_scans_alone, says="go into it"),
         Mistake(_flops_each_body_once, says="runs `length` times"),
-        Mistake(_flops_per_equation, says="not right"),
+        Mistake(_flops_one_level, says="has to call itself"),
+        Mistake(_flops_per_equation, says="This counts products"),
+        Mistake(_flops_early, says="return too early"),
+        Mistake(_products(lambda e: 2 * e.outvars[0].aval.size), says="k is missing"),
+        Mistake(
+            _products(lambda e: 2 * e.invars[0].aval.size * e.invars[1].aval.size), says="k counts twice"
+        ),
+        Mistake(
+            _products(lambda e: 2 * e.outvars[0].aval.size * e.invars[0].aval.shape[-1]),
+            says="axes are summed over",
+        ),
+        Mistake(
+            _products(lambda e: 2 * e.outvars[0].aval.size * e.invars[1].aval.shape[0]),
+            says="axes are summed over",
+        ),
+        Mistake(lambda jaxpr: 0, says="You find no product"),
+        Mistake(lambda jaxpr: jnp.int32(_flops(jaxpr)), says="int32 ends"),
+        Mistake(lambda jaxpr: [_flops(jaxpr)], says="Return a number"),
     ),
 )
 
@@ -432,61 +711,109 @@ def _check_dead(dead):
         lax.exp(b)  # needed by nobody
         return lax.mul(a, lax.tanh(x)), a
 
+    def first(x):
+        lax.cos(x)
+        return lax.exp(lax.sin(x))
+
     def all_used(x):
         return lax.sin(lax.cos(x))
-
-    def one_dead(x):
-        lax.cos(x)
-        return lax.sin(x)
 
     def all_dead(x):
         lax.sin(lax.cos(x))
         return x
 
+    def long_chain(x):
+        lax.exp(lax.tanh(lax.cos(lax.exp(lax.sin(x)))))
+        return lax.sin(x)
+
     def literals(x):
         lax.mul(x, 3.0)
         return lax.mul(x, 2.0)
 
-    def several_outputs(x):
+    def first_output(x):
         values, _ = lax.top_k(x, 2)
         return values
 
+    def second_output(x):
+        _, indices = lax.top_k(x, 2)
+        return indices
+
+    def literal_output(x):
+        lax.exp(x)
+        return lax.sin(x), 2.0
+
     cases = {
-        "lax.cos(x); return lax.sin(x)": one_dead,
+        "lax.cos(x); return lax.exp(lax.sin(x))": first,
         "return lax.sin(lax.cos(x))": all_used,
         "a = sin(x); b = cos(a); exp(b); return a * tanh(x), a": chain,
+        "exp(tanh(cos(exp(sin(x))))); return sin(x)": long_chain,
         "lax.sin(lax.cos(x)); return x": all_dead,
         "lax.mul(x, 3.0); return lax.mul(x, 2.0)": literals,
-        "values, indices = lax.top_k(x, 2); return values": several_outputs,
+        "values, indices = lax.top_k(x, 2); return values": first_output,
+        "values, indices = lax.top_k(x, 2); return indices": second_output,
+        "lax.exp(x); return lax.sin(x), 2.0": literal_output,
     }
     for text, function in cases.items():
         jaxpr = jax.make_jaxpr(function)(jnp.ones(3)).jaxpr
-        got, expected = dead(jaxpr), _dead(jaxpr)
+        equations, expected = list(jaxpr.eqns), _dead(jaxpr)
         try:
-            numbers = sorted(int(number) for number in got)
-        except (TypeError, ValueError):
+            got = dead(jaxpr)
+        except Failed as failure:
+            if function is literal_output:
+                failure.message = f"An output may be a literal, too: here 2.0 is one.\n{failure.message}"
+            raise
+        if list(jaxpr.eqns) != equations:
             raise Failed(
-                "Return a list of numbers, the positions in `jaxpr.eqns`.", input=text, got=got
-            ) from None
-        if numbers == expected:
-            continue
-        missed, wrong = sorted(set(expected) - set(numbers)), sorted(set(numbers) - set(expected))
-        reason = "The list is not right."
-        if wrong:
-            name = jaxpr.eqns[wrong[0]].primitive.name if wrong[0] < len(jaxpr.eqns) else "?"
-            reason = (
-                f"Equation {wrong[0]} (`{name}`) is needed: follow where its results go, up to the outputs."
+                "Your function changes the jaxpr that it is given. Leave it as it is, and return the positions.",
+                input=text,
             )
-            if function is several_outputs:
-                reason = "An equation is needed if *any* of its outputs is; here one of two is."
-        elif missed:
-            reason = (
-                f"Equation {missed[0]} (`{jaxpr.eqns[missed[0]].primitive.name}`) is dead, too: what uses its result is "
-                "itself not used. Go through the equations from the last to the first."
-            )
-            if not numbers:
-                reason = f"Equation {missed[0]} (`{jaxpr.eqns[missed[0]].primitive.name}`) is dead, and you do not list it."
-        raise Failed(reason, input=text, expected=expected, got=got)
+        positions = _positions(got, text, expected)
+        if positions != expected:
+            several = function in (first_output, second_output)
+            reason = _why_not_dead(equations, positions, expected, function is first, several)
+            raise Failed(reason, input=text, expected=expected, got=got)
+
+
+def _positions(got, text, expected):
+    shown = {"input": text, "expected": expected, "got": got}
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    try:
+        found = list(got)
+        if found and all(isinstance(item, (bool, np.bool_)) for item in found):
+            raise Failed("Return the positions of the dead equations, not True or False for each.", **shown)
+        return sorted(operator.index(item) for item in found)
+    except TypeError:
+        raise Failed(
+            "Return a list of whole numbers, of type `int`: the positions in `jaxpr.eqns`.", **shown
+        ) from None
+
+
+def _why_not_dead(equations, positions, expected, is_first, several):
+    count = len(equations)
+    if is_first and positions == [n for n in range(count) if n not in expected]:
+        return "You list the equations that are needed. Asked for are the others."
+    if is_first and positions == [n + 1 for n in expected]:
+        return "Positions are counted from 0: `jaxpr.eqns[0]` is the first equation."
+    if is_first and positions == sorted(count - 1 - n for n in expected):
+        return "You count from the end. Position 0 is that of the first equation, `jaxpr.eqns[0]`."
+    if outside := [n for n in positions if not 0 <= n < count]:
+        return f"There is no position {outside[0]}: here they go from 0 to {count - 1}."
+    if len(set(positions)) < len(positions):
+        return "A position stands in your list more than once."
+    if wrong := sorted(set(positions) - set(expected)):
+        if several:
+            return "An equation is needed if *any* of its outputs is; here one of two is."
+        name = equations[wrong[0]].primitive.name
+        return f"Equation {wrong[0]} (`{name}`) is needed: follow where its results go, up to the outputs."
+    number = min(set(expected) - set(positions))
+    name = equations[number].primitive.name
+    if any(made is used for made in equations[number].outvars for e in equations for used in e.invars):
+        return (
+            f"Equation {number} (`{name}`) is dead, too: what uses its result is itself not needed. "
+            "Go through the equations from the last to the first."
+        )
+    return f"Equation {number} (`{name}`) is dead, and you do not list it."
 
 
 def _dead_one_level(jaxpr):
@@ -514,6 +841,46 @@ def _dead_none(jaxpr):
     return []
 
 
+def _dead_two_levels(jaxpr):
+    live = jaxpr.eqns
+    for _ in range(2):
+        used = {v for v in jaxpr.outvars if not hasattr(v, "val")}
+        used |= {v for e in live for v in e.invars if not hasattr(v, "val")}
+        live = [e for e in live if not used.isdisjoint(e.outvars)]
+    return [number for number, e in enumerate(jaxpr.eqns) if not any(e is other for other in live)]
+
+
+def _dead_first_output(jaxpr):
+    needed, unused = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
+    for number in reversed(range(len(jaxpr.eqns))):
+        if jaxpr.eqns[number].outvars[0] in needed:
+            needed.update(v for v in jaxpr.eqns[number].invars if not hasattr(v, "val"))
+        else:
+            unused.append(number)
+    return unused
+
+
+def _dead_literals_in_a_set(jaxpr):
+    needed, unused = set(jaxpr.outvars), []
+    for number in reversed(range(len(jaxpr.eqns))):
+        if needed.isdisjoint(jaxpr.eqns[number].outvars):
+            unused.append(number)
+        else:
+            needed.update(v for v in jaxpr.eqns[number].invars if not hasattr(v, "val"))
+    return unused
+
+
+def _dead_removed(jaxpr):
+    unused = _dead(jaxpr)
+    for number in reversed(unused):
+        del jaxpr.eqns[number]
+    return unused
+
+
+def _live(jaxpr):
+    return [number for number in range(len(jaxpr.eqns)) if number not in _dead(jaxpr)]
+
+
 dead = Exercise(
     title="Find dead code",
     stars=2,
@@ -528,8 +895,27 @@ dead = Exercise(
     check=_check_dead,
     mistakes=(
         Mistake(_dead_none, says="you do not list it"),
-        Mistake(_dead_one_level, says="itself not used"),
+        Mistake(_dead_one_level, says="itself not needed"),
         Mistake(_dead_only_last, says="follow where its results go"),
         Mistake(_dead_all_outputs, says="*any* of its outputs"),
+        Mistake(_dead_first_output, says="*any* of its outputs"),
+        Mistake(_dead_two_levels, says="itself not needed"),
+        Mistake(_dead_literals_in_a_set, says="may be a literal"),
+        Mistake(_dead_removed, says="changes the jaxpr"),
+        Mistake(_live, says="You list the equations that are needed"),
+        Mistake(lambda jaxpr: [number + 1 for number in _dead(jaxpr)], says="counted from 0"),
+        Mistake(
+            lambda jaxpr: [len(jaxpr.eqns) - 1 - number for number in _dead(jaxpr)], says="count from the end"
+        ),
+        Mistake(
+            lambda jaxpr: [number - len(jaxpr.eqns) for number in _dead(jaxpr)], says="There is no position"
+        ),
+        Mistake(lambda jaxpr: 2 * _dead(jaxpr), says="more than once"),
+        Mistake(lambda jaxpr: [n in _dead(jaxpr) for n in range(len(jaxpr.eqns))], says="not True or False"),
+        Mistake(
+            lambda jaxpr: [jaxpr.eqns[number] for number in _dead(jaxpr)],
+            says="Return a list of whole numbers",
+        ),
+        Mistake(lambda jaxpr: len(_dead(jaxpr)), says="Return a list of whole numbers"),
     ),
 )

@@ -217,7 +217,9 @@ class Layer:
             if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
                 where = path[0].key + jax.tree_util.keystr(path[1:])
                 raise LayerError(
-                    self, f"{where} expects an array, got {describe(leaf)}: wrap it in jnp.asarray(…)."
+                    self,
+                    f"{where} expects an array, got {describe(leaf)}: wrap it in jnp.asarray(…), or for a shape "
+                    "alone pass jax.ShapeDtypeStruct(shape, dtype).",
                 )
 
     def initialize(self, name: str, key, shape: tuple[int, ...], dtype) -> jax.Array:

@@ -177,10 +177,10 @@ def _scale(x, scaler, accum_dtype):
 
 
 def _broadcast(parameter, x, accum_dtype):
-    # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the parameter's gradient.
-    parameter = parameter.astype(x.dtype).astype(accum_dtype)
+    # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the parameter's gradient. Were the
+    # parameter rounded to the input's dtype before, so would be that sum, and in float16 a large one would be infinite.
     axes = range(x.ndim - parameter.ndim, x.ndim)
-    return lax.broadcast_in_dim(parameter, x.shape, axes).astype(x.dtype)
+    return lax.broadcast_in_dim(parameter.astype(accum_dtype), x.shape, axes).astype(x.dtype)
 
 
 def _features(value) -> tuple[int, ...]:

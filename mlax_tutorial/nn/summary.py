@@ -85,6 +85,9 @@ def summary(model: Layer, x: Any, **inputs) -> Summary:
     Returns:
       A :class:`Summary`: per array its path, role, shape, dtype, number of parameters and bytes.
 
+    Raises:
+      LayerError: if ``x`` is no array (a shape alone, say), and whatever ``init`` finds wrong.
+
     Example:
       >>> import jax, jax.numpy as jnp
       >>> from mlax_tutorial import nn
@@ -96,6 +99,7 @@ def summary(model: Layer, x: Any, **inputs) -> Summary:
       ------------------------------------------------------------
       total                                              15     60
     """
+    model.check_inputs(x, inputs)
     key, specs = jax.eval_shape(lambda: jax.random.key(0)), jax.tree.map(abstract, (x, inputs))
     variables = jax.eval_shape(lambda key, x, inputs: model.init(key, x, **inputs), key, *specs)
     rows = []

@@ -309,7 +309,20 @@ def test_answers(grade):
         solution=expected,
     )
     assert "float32" not in outcome.text
-    fails(grade, {**expected, "c": 1}, check, "`c` is not right yet", solution=expected)
+    passes(grade, {"a": jnp.float32, "b": np.int64(3), "c": np.bool_(True)}, check)
+    passes(grade, {"a": np.dtype("float32"), "b": jnp.int32(3), "c": jnp.array(True)}, check)
+    fails(grade, {**expected, "c": 1}, check, "`c` is not right yet", "`True` or `False`", solution=expected)
+    fails(grade, {**expected, "c": np.bool_(False)}, check, "`c` is not right yet", solution=expected)
+    for other, kind in (
+        ("3", "a str"),
+        (True, "a bool"),
+        (None, "None"),
+        ([3], "a list"),
+        ([[1], [1, 2]], "a list"),
+    ):
+        fails(
+            grade, {**expected, "b": other}, check, f"A number is asked for, not {kind}.", solution=expected
+        )
     fails(grade, {**expected, "b": 3.5}, check, "`b` is not right yet", solution=expected)
     fails(grade, {"a": "float32"}, check, "No answer for `b`, `c`", solution=expected)
     fails(grade, {**expected, "d": 1}, check, "no question `d`", solution=expected)
@@ -625,6 +638,13 @@ def test_no_leaks(grade):
         Holder.value = x * 2
         return x
 
+    def on_itself(x):
+        on_itself.value = x * 2
+        return x
+
+    def out_of_range(x):
+        return [x][1]
+
     def check(f):
         checks.no_leaks(f, X)
 
@@ -632,6 +652,8 @@ def test_no_leaks(grade):
     passes(grade, jax.jit(double), check)
     fails(grade, keeps, check, "A tracer leaks")
     fails(grade, on_an_attribute, check, "A tracer leaks")
+    fails(grade, on_itself, check, "A tracer leaks")
+    fails(grade, out_of_range, check, "IndexError")
     fails(grade, lambda x: x if x.sum() > 0 else -x, check, "TracerBoolConversionError")
 
 

@@ -107,7 +107,11 @@ def test_a_missing_file_says_where_to_get_it(tmp_path):
         data.fashion_mnist(whole=True, folder=tmp_path, download=False)
 
 
-@pytest.mark.parametrize("content", [b"\x1f\x8bgarbage", b"", gzip.compress(b"another data set")])
+@pytest.mark.parametrize(
+    "content",
+    [b"\x1f\x8bgarbage", b"", gzip.compress(b"another data set")],
+    ids=["no gzip", "empty", "something else"],
+)
 def test_a_broken_file_is_named(tmp_path, content):
     (tmp_path / f"{NAMES[0]}.gz").write_bytes(content)
     with pytest.raises(data.DataError, match=rf"{NAMES[0]}\.gz (is broken|does not hold).*delete it"):

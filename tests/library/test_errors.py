@@ -80,6 +80,10 @@ CALLS = {
         lambda: MODEL.fwd(X, (TRAINABLES[0], {"kernel": jnp.ones((16, 9))}, *TRAINABLES[2:]), ()),
         r"^model\[1\]\.Linear: kernel expects shape \(…, 8\), got float32\[16,9\]: .*another model",
     ),
+    "a kernel with an axis too many": (
+        lambda: nn.Linear(8).fwd(jnp.ones(16), {"kernel": jnp.ones((16, 8, 1))}, ()),
+        r"^Linear: kernel expects shape \(…, 8\), got float32\[16,8,1\]",
+    ),
     "trainables with other names": (
         lambda: nn.Linear(3).fwd(jnp.ones(4), {"weight": jnp.ones((4, 3))}, ()),
         r"^Linear: trainables expect a dict with keys \['kernel'\], got a dict with keys \['weight'\]: .*own init",
@@ -111,6 +115,14 @@ CALLS = {
     "integers into Dropout": (
         lambda: nn.Dropout(0.1).fwd(jnp.arange(3), (), (), key=jax.random.key(0)),
         r"^Dropout: x expects floating-point numbers",
+    ),
+    "integers into init of Dropout": (
+        lambda: initialized(nn.Dropout(0.1), jnp.arange(3)),
+        r"^Dropout: x expects floating-point numbers",
+    ),
+    "too few axes into init of Flatten alone": (
+        lambda: initialized(nn.Flatten(2), jnp.arange(3)),
+        r"^Flatten: x expects at least 2 axes, got int32\[3\]",
     ),
     "a list for an array": (
         lambda: nn.Linear(3).fwd([1.0, 2.0], {"kernel": jnp.ones((2, 3))}, ()),
@@ -286,6 +298,14 @@ OPTIMIZERS = {
     "gradients of another shape": (
         lambda: SGD.step(jax.tree.map(lambda t: t[0], TRAINABLES), STATE, TRAINABLES),
         r"^SGD: gradients\[1\]\['kernel'\] expects \(16, 8\), got \(8,\)",
+    ),
+    "gradients of another model, plain": (
+        lambda: optim.SGD(0.1).step({"v": jnp.ones(2)}, optim.SGD(0.1).init(()), {"w": jnp.ones(2)}),
+        r"^SGD: gradients\['w'\] expects \(2,\), got nothing",
+    ),
+    "gradients that would be repeated, plain": (
+        lambda: optim.SGD(0.1).step({"w": jnp.ones(1)}, optim.SGD(0.1).init(()), {"w": jnp.ones(2)}),
+        r"^SGD: gradients\['w'\] expects \(2,\), got \(1,\)",
     ),
     "state of another optimizer": (
         lambda: SGD.step(TRAINABLES, optim.SGD(0.1).init(TRAINABLES), TRAINABLES),

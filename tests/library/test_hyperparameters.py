@@ -118,6 +118,16 @@ def test_a_stale_program_is_not_run():
     assert apply(nn.F(run_cell(source, variables)), 1.0) == 3.0
 
 
+def test_what_is_not_there_yet_may_differ_later():
+    source = "f = lambda x: scale * x"
+    assert nn.F(run_cell(source, {})) != nn.F(run_cell(source, {}))
+
+
+def test_the_order_of_keywords_does_not_count():
+    first, second = functools.partial(max, key=abs, default=1), functools.partial(max, default=1, key=abs)
+    assert nn.F(first) == nn.F(second)
+
+
 def test_what_cannot_be_compared_counts_by_identity():
     variables = {"table": jnp.ones(2)}
     source = "f = lambda x: table * x"

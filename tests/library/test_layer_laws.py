@@ -135,6 +135,33 @@ def test_a_batch_equals_a_loop_equals_vmap(row, inference_mode):
 
 
 @rows
+def test_under_scan_and_checkpoint_it_means_the_same(row):
+    x = example(row, batch=(4,))
+    trainables, non_trainables = init(row, x)
+    each = keys(row, shape=(4,))
+
+    def one(x, trainables, key):
+        return row.layer.fwd(x, trainables, non_trainables, key=key)[0]
+
+    def looped(x, trainables):
+        return jnp.stack([one(x[i], trainables, None if each is None else clone(each)[i]) for i in range(4)])
+
+    def scanned(x, trainables):
+        rematted = jax.checkpoint(one)
+        return jax.lax.scan(
+            lambda _, item: (None, rematted(item[0], trainables, item[1])), None, (x, clone(each))
+        )[1]
+
+    def gradients(function):
+        return jax.grad(lambda x, trainables: jnp.sum(jnp.sin(function(x, trainables))), argnums=(0, 1))
+
+    assert_equal(looped(x, trainables), scanned(x, trainables), rtol=1e-5, atol=1e-6)
+    assert_equal(
+        gradients(looped)(x, trainables), jax.jit(gradients(scanned))(x, trainables), rtol=1e-4, atol=1e-5
+    )
+
+
+@rows
 def test_any_leading_axes(row):
     x = example(row, batch=(2, 3))
     variables = init(row, x)

@@ -188,6 +188,22 @@ def test_half_precision_weights_are_rounded_once():
     assert optim.apply_updates(weight, {"w": jnp.bfloat16(2**-8 + 2**-16)})["w"] == 1
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_is_rounded_only_where_it_is_stored(dtype):
+    """Between the gradient and the update everything is float32, also the velocity that Nesterov looks along."""
+    draw = np.random.default_rng(0).normal
+    weight, gradient, velocity = ({"w": jnp.asarray(draw(size=500), dtype)} for _ in range(3))
+    g, v = (np.asarray(tree["w"], np.float32) for tree in (gradient, velocity))
+    mu, rate = np.float32(0.9), np.float32(0.1)
+    for nesterov in (False, True):
+        state = optim.SGDState(velocity)
+        updates, state = optim.SGD(0.1, 0.9, nesterov).step(gradient, state, weight)
+        new = mu * v + g
+        wanted = -rate * (mu * new + g if nesterov else new)
+        np.testing.assert_allclose(updates["w"], wanted, rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(state.velocity["w"], jnp.asarray(new, dtype))
+
+
 @rows
 def test_an_optimizer_is_a_pytree_of_its_numbers(row):
     optimizer = row.optimizer
@@ -200,6 +216,16 @@ def test_an_optimizer_is_a_pytree_of_its_numbers(row):
     assert not any(jax.typeof(leaf).weak_type for leaf in jax.tree.leaves(optimizer))
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(optimizer)]
     assert any("learning_rate" in path for path in paths)
+    _, with_paths = jax.tree_util.tree_flatten_with_path(optimizer)
+    assert with_paths == jax.tree.structure(optimizer)  # the switches, too
+
+
+def test_the_ends_of_a_range_belong_to_it():
+    for momentum in (0, 1):
+        optimizer = optim.SGD(0, momentum=momentum)
+        assert optimizer.learning_rate == 0 and optimizer.momentum == momentum
+    assert optim.SGD(np.finfo(np.float32).max).learning_rate == np.finfo(np.float32).max
+    assert nn.Dropout(0).rate == 0 and nn.Dropout(1).rate == 1
 
 
 def test_optimizers_of_different_class_or_switches_never_share_a_tree_definition():

@@ -45,6 +45,21 @@ def test_bias_broadcasts_as_numpy_does(in_features, shape):
     )
 
 
+@pytest.mark.parametrize(("axes", "shape"), [(1, (2, 3, 4)), (2, (2, 12)), (3, (24,))])
+def test_flatten_merges_the_last_axes_in_their_order(axes, shape):
+    x = np.arange(24.0).reshape(2, 3, 4)
+    np.testing.assert_array_equal(nn.Flatten(axes).fwd(jnp.asarray(x), (), ())[0], x.reshape(shape))
+
+
+def test_f_applies_its_function_or_the_one_for_inference():
+    x, model = jnp.array([0.5, 1.0]), nn.Series(nn.F(jnp.sin, jnp.cos))
+    for inference_mode, one, two in [(False, np.sin, np.sin), (True, np.sin, np.cos)]:
+        y, _ = nn.F(jnp.sin).fwd(x, (), (), inference_mode=inference_mode)
+        np.testing.assert_allclose(y, one([0.5, 1.0]), rtol=1e-6)
+        y, _ = model.fwd(x, (), (), inference_mode=inference_mode)
+        np.testing.assert_allclose(y, two([0.5, 1.0]), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_products_of_half_precision_are_summed_in_float32(dtype):
     """What ``accum_dtype=None`` promises: one rounding, of the result."""
@@ -69,12 +84,80 @@ def test_the_gradient_of_a_bfloat16_bias_does_not_stall():
     assert gradient(nn.Bias(accum_dtype=jnp.float32)) == 3072
 
 
+def test_the_gradient_of_a_float32_bias_is_not_rounded_to_float16():
+    """70,000 does not exist in float16."""
+    x, trainables = jnp.ones((70_000, 1), jnp.float16), {"bias": jnp.zeros(1)}
+    gradients = jax.grad(lambda t: jnp.sum(nn.Bias().fwd(x, t, ())[0], dtype=jnp.float32))(trainables)
+    assert gradients["bias"].dtype == jnp.float32 and gradients["bias"] == 70_000
+
+
+def equations(name, function, *args):
+    """The parameters and result dtypes of all equations of a name."""
+    jaxpr = jax.make_jaxpr(function)(*args)
+    return [(e.params, e.outvars[0].aval.dtype) for _, e in walk(jaxpr) if e.primitive.name == name]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_linear_multiplies_as_its_hyperparameters_say(dtype):
+    x, kernel = jnp.ones((2, 4), dtype), {"kernel": jnp.ones((4, 3), dtype)}
+
+    def product(**options):
+        ((params, result),) = equations(
+            "dot_general", lambda x: nn.Linear(3, **options).fwd(x, kernel, ())[0], x
+        )
+        return params["precision"], result
+
+    highest = jax.lax.Precision.HIGHEST
+    assert product() == (None, jnp.dtype(dtype))
+    assert product(precision="highest") == ((highest, highest), jnp.dtype(dtype))
+    assert product(accum_dtype=jnp.float32) == (None, jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "accum_dtype", "sum_dtype"),
+    [
+        ("bfloat16", None, "float32"),
+        ("float16", None, "float32"),
+        ("float32", None, "float32"),
+        ("bfloat16", "bfloat16", "bfloat16"),  # the sources' strict guarantee
+    ],
+)
+def test_bias_sums_its_gradient_in_the_dtype_that_it_says(dtype, accum_dtype, sum_dtype):
+    x, layer = jnp.ones((8, 3), dtype), nn.Bias(accum_dtype=accum_dtype)
+
+    def gradient(trainables):
+        return jax.vjp(lambda t: layer.fwd(x, t, ())[0], trainables)[1](x)
+
+    sums = equations("reduce_sum", gradient, {"bias": jnp.zeros(3, dtype)})
+    assert [result for _, result in sums] == [jnp.dtype(sum_dtype)]
+
+
+@pytest.mark.parametrize("layer", [nn.Linear, nn.Bias])
+@pytest.mark.parametrize(("dtype", "param_dtype"), [("bfloat16", "float32"), ("float32", "float16")])
+def test_weights_are_born_in_param_dtype(layer, dtype, param_dtype):
+    x = jnp.ones((2, 3), dtype)
+    trainables, _ = layer(3, param_dtype=param_dtype).init(jax.random.key(0), x)
+    assert [leaf.dtype for leaf in jax.tree.leaves(trainables)] == [jnp.dtype(param_dtype)]
+    assert layer(3, param_dtype=param_dtype).fwd(x, trainables, ())[0].dtype == x.dtype
+    trainables, _ = layer(3).init(jax.random.key(0), x)
+    assert [leaf.dtype for leaf in jax.tree.leaves(trainables)] == [x.dtype]
+
+
 def test_dropout_keeps_the_mean_and_hits_the_rate():
     for rate in (0.1, 0.5, 0.9):
         y, _ = nn.Dropout(rate).fwd(jnp.ones(200_000), (), (), key=jax.random.key(0))
         assert abs(float(jnp.mean(y == 0)) - rate) < 0.005
         np.testing.assert_allclose(jnp.mean(y), 1, atol=0.02)
         np.testing.assert_allclose(jnp.unique(y), [0, 1 / (1 - rate)], rtol=1e-6)
+
+
+def test_dropout_draws_for_each_element_of_a_batch():
+    """Two masks drawn apart agree on half of the elements at rate 0.5; one mask drawn for both, on all."""
+    y, _ = nn.Dropout(0.5).fwd(jnp.ones((2, 2, 20_000)), (), (), key=jax.random.key(0))
+    masks = np.asarray(y != 0).reshape(4, -1)
+    for i in range(4):
+        for j in range(i):
+            assert abs(np.mean(masks[i] == masks[j]) - 0.5) < 0.02
 
 
 def test_dropout_drops_infinities_and_stops_their_gradients():

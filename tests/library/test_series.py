@@ -86,6 +86,26 @@ def test_children_get_different_keys():
     assert 0.22 < float(jnp.mean(y != 0)) < 0.28
 
 
+def test_the_bool_of_numpy_is_a_bool():
+    model, x = nn.Series(nn.Dropout(0.5), nn.F(jnp.sin, jnp.cos)), jnp.zeros(8)
+    np.testing.assert_array_equal(model.fwd(x, (), (), inference_mode=np.True_)[0], jnp.ones(8))
+
+
+def test_keys_go_only_where_they_are_needed():
+    class Watching(nn.Layer):
+        needs_key: bool
+        seen = []
+
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            self.seen.append((self.needs_key, key is not None))
+            return x, non_trainables
+
+    model = nn.Series(Watching(True), nn.Series(Watching(False)), Watching(True))
+    model.init(jax.random.key(0), jnp.ones(3))
+    model.fwd(jnp.ones(3), (), (), key=jax.random.key(0))
+    assert Watching.seen == [(True, True), (False, False), (True, True)] * 2
+
+
 def test_no_key_is_split_where_none_is_needed():
     model = nn.Series(nn.F(jnp.tanh), nn.Series(nn.Dropout(0.0)))
     assert not model.needs_key

@@ -72,5 +72,9 @@ def test_nothing_is_computed(monkeypatch):
 
 
 def test_errors_name_the_layer():
+    with pytest.raises(
+        nn.LayerError, match=r"^Series: x\[0\] expects an array, got int 28: .*jax\.ShapeDtypeStruct\("
+    ):
+        nn.summary(MODEL, (28, 28))
     with pytest.raises(nn.LayerError, match=r"^model\[0\]\.Flatten: x expects at least 2 axes"):
         nn.summary(MODEL, jax.ShapeDtypeStruct((4,), jnp.float32))

@@ -266,6 +266,17 @@ def test_forbidden_code(book, code, part):
     only(book, "code cell 10", part)
 
 
+def test_a_line_that_is_cut_off_on_the_page(book):
+    with_outputs(book, f"short = 0\nlong = {'1' * 82}")
+    only(book, "code cell 10", "a line of 89 columns", "at most 88")
+
+
+@pytest.mark.parametrize("code, tags", [(f"long = {'1' * 81}", []), (f"long = {'1' * 99}", ["hide-input"])])
+def test_lines_that_fit_or_are_folded(book, code, tags):
+    with_outputs(book, code, tags=tags)
+    assert messages(book) == []
+
+
 def test_a_progress_bar_that_redraws(book):
     with_outputs(book, "x = 1", stream("10 %\r20 %\n"))
     only(book, "redraws a line")

@@ -43,23 +43,26 @@ def test_copy_copies(page, some_chapter):
 def test_the_theme_toggles_and_is_remembered(page):
     page.goto("/book/glossary.html")
 
-    def paper():
-        return page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-
-    def theme():
-        return page.evaluate("() => document.documentElement.dataset.theme")
+    def look():
+        """Theme and colour of the page, read at once, when no transition is under way any more."""
+        return tuple(
+            page.evaluate("""async () => {
+            await Promise.all(document.getAnimations().map(animation => animation.finished));
+            return [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor];
+        }""")
+        )
 
     button = page.locator(".theme-switch-button:visible")
-    seen = {(theme(), paper())}
+    seen = {look()}
     for _ in range(2):
         button.click()
-        seen.add((theme(), paper()))
-    assert {name for name, _ in seen} == {"light", "dark"}
+        seen.add(look())
+    assert {theme for theme, _ in seen} == {"light", "dark"}
     assert len({colour for _, colour in seen}) == 2
-    while theme() != "dark":
+    while look()[0] != "dark":
         button.click()
     page.goto("/search.html")
-    assert theme() == "dark"
+    assert look()[0] == "dark"
 
 
 def test_dark_is_taken_from_the_system_before_the_first_paint(chromium, address):

@@ -10,6 +10,7 @@ import optax
 import pytest
 
 from mlax_tutorial import nn, optim, training
+from mlax_tutorial.jaxprs import walk
 
 X = jax.random.normal(jax.random.key(0), (100, 4))
 LABELS = (X[:, 0] > 0).astype(jnp.int32)
@@ -130,14 +131,46 @@ def test_numpy_arrays_train_alike():
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *results))
 
 
-def test_the_old_variables_are_donated():
-    optimizer = optim.SGD(0.1, momentum=0.9)
-    trainables, rest, state = begin(optimizer, MODEL[:1])
-    step = training.make_step(MODEL[:1], lambda outputs, targets: jnp.mean(outputs))
-    step(optimizer, trainables, rest, state, None, X, LABELS)
-    assert trainables[0]["kernel"].is_deleted()
-    assert state.velocity[0]["kernel"].is_deleted()
-    assert not X.is_deleted() and not optimizer.learning_rate.is_deleted()
+class Counted(nn.Layer):
+    """Counts its calls."""
+
+    def init(self, key, x):
+        return (), {"calls": jnp.zeros((), jnp.int32)}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return x, {"calls": non_trainables["calls"] + 1}
+
+
+def test_the_data_go_to_the_device_once(monkeypatch):
+    take, seen = training._take, []
+    monkeypatch.setattr(training, "_take", lambda *args: seen.append(args) or take(*args))
+    training.fit(
+        jax.random.key(0), lambda o, *args: (*args[:3], jnp.zeros(())), optim.SGD(0.1), ((), (), ()),
+        np.ones((6, 2)), np.ones(6), epochs=2, batch_size=2,
+    )  # fmt: skip
+    assert len(seen) == 6 and {id(x) for _, x, _ in seen} == {id(seen[0][1])}
+    assert all(isinstance(array, jax.Array) for call in seen for array in call)
+
+
+def test_evaluation_takes_the_batches_that_it_was_told_to():
+    evaluate = training.make_evaluation(MODEL, training.is_right, 30)
+    jaxpr = jax.make_jaxpr(evaluate)(*begin(optim.SGD(0.1))[:2], X, LABELS)
+    found = [equation for _, equation in walk(jaxpr) if equation.primitive.name == "scan"]
+    assert [equation.params["length"] for equation in found] == [3]  # and the ten that are left
+
+
+@pytest.mark.parametrize(
+    "optimizer", [optim.SGD(0.1, momentum=0.9), optax.sgd(0.1, momentum=0.9)], ids=["ours", "Optax"]
+)
+def test_the_old_variables_are_donated(optimizer):
+    model = nn.Series(nn.Linear(16), Counted())
+    before = begin(optimizer, model)
+    step = training.make_step(model, lambda outputs, targets: jnp.mean(outputs))
+    *after, value = step(optimizer, *before, None, X, LABELS)
+    assert after[1][1]["calls"] == 1 and value.shape == ()
+    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
+    kept = (X, LABELS, *after, *((optimizer,) if isinstance(optimizer, optim.Optimizer) else ()))
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(kept))
 
 
 def test_donation_does_not_change_the_numbers():
@@ -269,13 +302,14 @@ def test_the_loss_told_is_the_mean_over_the_epoch_and_the_data_are_shuffled():
         return trainables, rest, state, jnp.mean(x)
 
     x = jnp.arange(6.0)
-    training.fit(
+    got = training.fit(
         jax.random.key(0), step, optim.SGD(0.1), ((), (), ()), x, 2 * x, epochs=2, batch_size=2,
         each_epoch=lambda epoch, trainables, rest, value: told.append(value),
     )  # fmt: skip
     first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
     assert sorted(first) == sorted(second) == list(range(6)) and not (first == second).all()
     assert told == [2.5, 2.5] and all(type(value) is float for value in told)
+    assert got == ((), (), ())  # a tuple, as it was given
 
 
 def test_each_step_draws_with_a_key_of_its_own():
@@ -317,5 +351,10 @@ def test_the_bar_is_silent_elsewhere(capsys):
     with training.Progress(3) as progress:
         progress.advance()
     assert capsys.readouterr() == ("", "")
-    with training.Progress(0) as progress:
-        pass
+
+
+def test_a_bar_without_a_total_does_not_divide_by_it():
+    file = Terminal()
+    with training.Progress(0, file) as progress:
+        progress.advance()
+    assert file.getvalue().endswith("\r")

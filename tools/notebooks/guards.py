@@ -250,6 +250,21 @@ def code_can_be_validated(chapter: Chapter):
                 )
 
 
+COLUMNS = 88  # what fits beside the sidebars; see --book-measure and the size of code in book/_static/css
+
+
+def lines_fit(chapter: Chapter):
+    for index, cell in chapter.code():
+        if {"hide-cell", "hide-input", "remove-cell"} & set(tags(cell)):
+            continue
+        longest = max(cell.source.splitlines(), key=len, default="")
+        if len(longest) > COLUMNS:
+            yield (
+                f"{chapter.place(index)}: a line of {len(longest)} columns ({longest.strip()[:40]!r}…) is cut off on the "
+                f"page: break it into lines of at most {COLUMNS}"
+            )
+
+
 def ignored_outputs_are_asserted(chapter: Chapter):
     for index, cell in chapter.code():
         if "nbval-ignore-output" in tags(cell) and not asserts(cell.source):
@@ -372,6 +387,7 @@ GUARDS = (
     nothing_remote,
     few_digits,
     code_can_be_validated,
+    lines_fit,
     ignored_outputs_are_asserted,
     known_tags,
     claims_are_shown,
