@@ -4,7 +4,7 @@ import jax
 import pytest
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")  # so that fixtures of a module run under them, too
 def strict():
     settings = {
         "jax_numpy_dtype_promotion": "strict",

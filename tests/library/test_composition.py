@@ -1,4 +1,8 @@
-"""Does the contract survive composition? An 8-block decoder-only Transformer, under everything that JAX can do to it."""
+"""Does the contract survive composition? An 8-block decoder-only Transformer, under everything that JAX can do to it.
+
+Nearly all of the time goes into compiling. So programs are few, shared where they can be, and compiled without LLVM's
+optimizations (`jit` below), which compute the same several times sooner.
+"""
 
 import functools
 import pickle
@@ -12,7 +16,15 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from mlax_tutorial import nn, optim
 
-VOCABULARY, WIDTH, LENGTH = 11, 16, 6
+VOCABULARY, WIDTH, LENGTH, DEPTH = 11, 8, 6, 8
+IDS = np.random.default_rng(0).integers(0, VOCABULARY, (4, LENGTH)).astype("int32")
+
+ABSTRACT_KEY = jax.eval_shape(lambda: jax.random.key(0))
+
+jit = functools.partial(
+    jax.jit,
+    compiler_options={"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
+)
 
 
 class Decoder(nn.Composite):
@@ -33,204 +45,285 @@ def block(norm=None, rate=0.1):
     widen, narrow = nn.Linear(2 * WIDTH), nn.Linear(WIDTH)
     return nn.Series(
         nn.Residual(nn.Series(norm, nn.Scaler(), attention, nn.Dropout(rate))),
-        nn.Residual(nn.Series(norm, nn.Scaler(), widen, nn.Bias(), nn.F(jax.nn.gelu), narrow, nn.Dropout(rate))),
+        nn.Residual(
+            nn.Series(norm, nn.Scaler(), widen, nn.Bias(), nn.F(jax.nn.gelu), narrow, nn.Dropout(rate))
+        ),
     )
 
 
-def decoder(dtype=jnp.float32, depth=8, stacked=True, **options):
+def decoder(depth=DEPTH, stacked=True, remat=jax.checkpoint_policies.nothing_saveable, dtype=None, **options):
     blocks = (
-        nn.Stack(block(**options), depth, remat=jax.checkpoint_policies.nothing_saveable)
+        nn.Stack(block(**options), depth, remat=remat)
         if stacked
         else nn.Series(*[nn.Remat(block(**options)) for _ in range(depth)])
     )
-    return Decoder(nn.Embed(VOCABULARY, WIDTH, param_dtype=dtype), blocks, nn.RMSNorm())
+    return Decoder(nn.Embed(VOCABULARY, WIDTH, param_dtype=dtype or jnp.float32), blocks, nn.RMSNorm())
 
 
-IDS = jnp.asarray(np.random.default_rng(0).integers(0, VOCABULARY, (4, LENGTH)))
-VARIANTS = {
-    "stacked": {},
-    "in a series": {"stacked": False, "depth": 3},
-    "bfloat16": {"dtype": jnp.bfloat16},
-    "batch-normalized": {"norm": nn.BatchNorm()},
-    "without dropout": {"rate": 0.0},
-}
-variants = pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)
-
-
-def loss_fn(model, trainables, non_trainables, key, ids):
+def loss_fn(model, trainables, non_trainables, key, ids, dtype=None):
+    """Mixed precision as the contract has it: cast the trainables here, and everything that follows has that dtype."""
+    if dtype is not None:
+        trainables = jax.tree.map(lambda leaf: leaf.astype(dtype), trainables)
     logits, non_trainables = model.fwd(ids[:, :-1], trainables, non_trainables, key=key)
+    assert logits.dtype == (dtype or jnp.float32)
     losses = optax.losses.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), ids[:, 1:])
     return losses.mean(), non_trainables
 
 
-def make_step(model):
-    @functools.partial(jax.jit, donate_argnums=(1, 2, 3))
-    def step(optimizer, trainables, non_trainables, state, key, ids):
-        (loss, non_trainables), gradients = jax.value_and_grad(functools.partial(loss_fn, model), has_aux=True)(
-            trainables, non_trainables, key, ids
-        )
-        updates, state = optimizer.step(gradients, state, trainables)
-        return optim.apply_updates(trainables, updates), non_trainables, state, loss
-
-    return step
+def step(model, optimizer, trainables, non_trainables, state, key, ids, **options):
+    loss = functools.partial(loss_fn, model, **options)
+    (loss, non_trainables), gradients = jax.value_and_grad(loss, has_aux=True)(
+        trainables, non_trainables, key, ids
+    )
+    updates, state = optimizer.step(gradients, state, trainables)
+    return optim.apply_updates(trainables, updates), non_trainables, state, loss
 
 
-def begin(model, optimizer=None):
-    variables = jax.jit(model.init)(jax.random.key(0), IDS)
-    return variables if optimizer is None else (*variables, optimizer.init(variables[0]))
+OPTIMIZER = optim.SGD(0.1, momentum=0.9)
+MODEL = decoder()
+infer = jit(functools.partial(MODEL.fwd, inference_mode=True))
+compiled_step = jit(functools.partial(step, MODEL), donate_argnums=(1, 2, 3))
 
 
-def train(model, steps=30, optimizer=None):
-    optimizer = optimizer or optim.SGD(0.1, momentum=0.9)
-    variables, step, losses = begin(model, optimizer), make_step(model), []
-    for key in jax.random.split(jax.random.key(1), steps):
-        *variables, loss = step(optimizer, *variables, key, IDS)
+@pytest.fixture(scope="module")
+def ensemble():
+    """The trainables of two models, on a leading axis."""
+    keys = jax.random.split(jax.random.key(0))
+    return jit(jax.vmap(lambda key: MODEL.init(key, IDS)[0]))(keys)
+
+
+@pytest.fixture(scope="module")
+def trainables(ensemble):
+    """Those of one, which fit all variants: neither dropout nor a norm has any."""
+    return pick(ensemble, 0)
+
+
+@pytest.fixture(scope="module")
+def statistics():
+    """Running averages, of the variant that has them."""
+    return jit(lambda key: decoder(norm=nn.BatchNorm()).init(key, IDS)[1])(jax.random.key(0))
+
+
+@pytest.fixture(scope="module")
+def logits(trainables):
+    """Of the whole batch at once, in inference."""
+    return infer(IDS, trainables, ())[0]
+
+
+@pytest.fixture(scope="module")
+def trained(trainables):
+    """What 40 calls of one compiled step make of them, each call taking over the memory of what the last one gave."""
+    variables, losses = (*copy((trainables, ())), OPTIMIZER.init(trainables)), []
+    for seed in range(40):
+        *variables, loss = compiled_step(OPTIMIZER, *variables, jax.random.key(seed), IDS)
         losses.append(float(loss))
-    assert step._cache_size() == 1
-    return variables, losses
+    return variables, losses, compiled_step._cache_size()
 
 
-@variants
-def test_it_learns(options):
-    (trainables, _, _), losses = train(decoder(**options))
-    assert np.isfinite(losses).all() and losses[-1] < 0.5 * losses[0]
-    dtype = options.get("dtype", jnp.float32)
-    assert {leaf.dtype for leaf in jax.tree.leaves(trainables)} == {jnp.dtype(dtype)}
+def pick(tree, index):
+    return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
-def test_stacked_equals_a_series_of_blocks():
-    stacked, series = decoder(depth=3, rate=0.0), decoder(depth=3, rate=0.0, stacked=False)
-    trainables, _ = begin(stacked)
-    unstacked = dict(trainables, blocks=tuple(jax.tree.map(lambda leaf, i=i: leaf[i], trainables["blocks"]) for i in range(3)))
-    assert jax.tree.structure(unstacked) == jax.tree.structure(begin(series)[0])
-    for first, second in (
-        (stacked.fwd(IDS, trainables, ())[0], series.fwd(IDS, unstacked, ())[0]),
-        (
-            jax.grad(lambda t: loss_fn(stacked, t, (), None, IDS)[0])(trainables)["embed"]["embed"],
-            jax.grad(lambda t: loss_fn(series, t, (), None, IDS)[0])(unstacked)["embed"]["embed"],
-        ),
-    ):
-        np.testing.assert_allclose(first, second, rtol=1e-4, atol=1e-5)
+def copy(tree):
+    return jax.tree.map(jnp.copy, tree)
 
 
-def test_vmap_over_examples_and_over_models():
-    model = decoder()
-    trainables, _ = begin(model)
-    infer = functools.partial(model.fwd, inference_mode=True)
-    whole, _ = infer(IDS, trainables, ())
-    each = jax.vmap(lambda ids: infer(ids, trainables, ())[0])(IDS)
-    np.testing.assert_allclose(each, whole, rtol=1e-4, atol=1e-5)
-    ensemble, _ = jax.vmap(lambda key: model.init(key, IDS))(jax.random.split(jax.random.key(3), 2))
-    outputs = jax.vmap(lambda trainables: infer(IDS, trainables, ())[0])(ensemble)
-    first = jax.tree.map(lambda leaf: leaf[0], ensemble)
-    np.testing.assert_allclose(outputs[0], infer(IDS, first, ())[0], rtol=1e-4, atol=1e-5)
-
-
-def test_decoding_step_by_step_equals_the_whole():
-    for options in ({}, {"stacked": False, "depth": 3}):
-        model = decoder(**options)
-        trainables, _ = begin(model)
-        whole, _ = model.fwd(IDS, trainables, (), inference_mode=True)
-        cache, decode = model.init_cache(IDS[:, :1], length=LENGTH), jax.jit(model.decode)
-        for place in range(LENGTH):
-            logits, cache = decode(IDS[:, place : place + 1], trainables, (), cache)
-            np.testing.assert_allclose(logits[:, 0], whole[:, place], rtol=1e-3, atol=1e-4)
-        assert decode._cache_size() == 1
-
-
-def test_remat_stores_less():
-    def temporaries(model):
-        trainables, non_trainables = jax.eval_shape(model.init, jax.random.key(0), jnp.ones((64, 33), int))
-        step = jax.jit(jax.grad(lambda t, ids: loss_fn(model, t, non_trainables, None, ids)[0]))
-        ids = jax.ShapeDtypeStruct((64, 33), jnp.int32)
-        return step.lower(trainables, ids).compile().memory_analysis().temp_size_in_bytes
-
-    stored = Decoder(nn.Embed(VOCABULARY, WIDTH), nn.Stack(block(rate=0.0), 8), nn.RMSNorm())
-    assert temporaries(decoder(rate=0.0)) < 0.5 * temporaries(stored)
+def close(got, wanted, rtol=1e-4, atol=1e-5):
+    assert jax.tree.structure(got) == jax.tree.structure(wanted)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(wanted)):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
 def mesh():
     return jax.make_mesh((2,), ("batch",), axis_types=(AxisType.Auto,))
 
 
-def test_a_sharded_step_equals_one_on_a_single_device():
-    model, optimizer = decoder(rate=0.0), optim.SGD(0.1, momentum=0.9)
-    *wanted, loss = make_step(model)(optimizer, *begin(model, optimizer), None, IDS)
-    rows, columns = NamedSharding(mesh(), PartitionSpec("batch")), NamedSharding(mesh(), PartitionSpec())
+def test_it_learns_with_dropout_in_one_compiled_step(trained):
+    _, losses, compiled = trained
+    assert np.isfinite(losses).all() and losses[-1] < 0.5 * losses[0]
+    assert compiled == 1
+
+
+def test_batch_normalized_and_in_bfloat16_it_learns_in_a_scan_over_the_steps(trainables, statistics):
+    model = decoder(norm=nn.BatchNorm())
+
+    @jit
+    def train(trainables, statistics, keys):
+        def one(carry, key):
+            *carry, loss = step(model, OPTIMIZER, *carry, key, IDS, dtype=jnp.bfloat16)
+            return tuple(carry), loss
+
+        return jax.lax.scan(one, (trainables, statistics, OPTIMIZER.init(trainables)), keys)
+
+    keys = jax.random.split(jax.random.key(1), 100)
+    (masters, updated, _), losses = train(trainables, statistics, keys)
+    assert np.isfinite(losses).all() and losses[-10:].mean() < 0.5 * losses[0]
+    assert {leaf.dtype for leaf in jax.tree.leaves(masters)} == {jnp.dtype("float32")}
+    assert jax.tree.structure(updated) == jax.tree.structure(statistics)
+    for before, after in zip(jax.tree.leaves(statistics), jax.tree.leaves(updated)):
+        assert before.shape == (DEPTH, WIDTH) and (before != after).any(axis=1).all()
+
+
+def test_what_is_declared_bfloat16_stays_bfloat16():
+    model = decoder(dtype=jnp.bfloat16)
+    trainables, _ = jax.eval_shape(model.init, ABSTRACT_KEY, IDS)
+    state = jax.eval_shape(OPTIMIZER.init, trainables)
+    one_step = functools.partial(step, model, OPTIMIZER, dtype=jnp.bfloat16)
+    new, *_ = jax.eval_shape(one_step, trainables, (), state, ABSTRACT_KEY, IDS)
+    assert {leaf.dtype for leaf in jax.tree.leaves((trainables, new))} == {jnp.dtype("bfloat16")}
+
+
+def test_embedding_and_read_out_share_one_table(trainables):
+    """Both send it gradients: the ids that come in as embeddings, the others as logits alone."""
+    assert jax.tree.map(jnp.shape, trainables["embed"]) == {"embed": (VOCABULARY, WIDTH)}
+    assert trainables["norm"] == ()
+    model = Decoder(nn.Embed(VOCABULARY, WIDTH), nn.F(jnp.tanh), nn.RMSNorm())
+    few = np.array([[0, 1, 0, 1, 2]])
+    variables = {"embed": trainables["embed"], "blocks": (), "norm": ()}
+    gradient = jit(jax.grad(lambda t: loss_fn(model, t, (), None, few)[0]))(variables)["embed"]["embed"]
+    assert (gradient != 0).any(axis=1).all()
+
+
+def test_a_stack_equals_a_series_of_the_same_blocks(trainables):
+    """In structure at full depth; in loss and gradients at depth 2, since a series compiles every block."""
+    unstacked = tuple(jax.eval_shape(lambda i=i: pick(trainables["blocks"], i)) for i in range(DEPTH))
+    series = jax.eval_shape(decoder(stacked=False).init, ABSTRACT_KEY, IDS)[0]
+    assert jax.tree.structure(series["blocks"]) == jax.tree.structure(unstacked)
+
+    both = pick(trainables["blocks"], slice(2))
+    stacked, series = (decoder(2, stacked, rate=0.0) for stacked in (True, False))
+    as_stack = dict(trainables, blocks=both)
+    as_series = dict(trainables, blocks=(pick(both, 0), pick(both, 1)))
+
+    def gradients(model, trainables):
+        return jit(jax.value_and_grad(lambda t: loss_fn(model, t, (), None, IDS)[0]))(trainables)
+
+    loss, wanted = gradients(stacked, as_stack)
+    other_loss, got = gradients(series, as_series)
+    close(other_loss, loss)
+    close(got, dict(wanted, blocks=(pick(wanted["blocks"], 0), pick(wanted["blocks"], 1))))
+
+
+def test_vmap_over_examples_and_over_models(ensemble, logits):
+    def one(ids, trainables):
+        return MODEL.fwd(ids, trainables, (), inference_mode=True)[0]
+
+    each = jax.vmap(one, in_axes=(0, None))
+    got = jit(jax.vmap(each, in_axes=(None, 0)))(IDS, ensemble)
+    close(got[0], logits)
+    close(got[1], infer(IDS, pick(ensemble, 1), ())[0])
+
+
+@pytest.mark.parametrize("stacked", [True, False], ids=["stacked", "in a series"])
+def test_decoding_step_by_step_equals_the_whole(stacked, trainables, logits):
+    model = MODEL
+    if not stacked:
+        model = decoder(2, stacked=False)
+        trainables = dict(trainables, blocks=tuple(pick(trainables["blocks"], i) for i in range(2)))
+        logits = jit(functools.partial(model.fwd, inference_mode=True))(IDS, trainables, ())[0]
+    cache, decode = model.init_cache(IDS[:, :1], length=LENGTH), jit(model.decode)
+    for place in range(LENGTH):
+        got, cache = decode(IDS[:, place : place + 1], trainables, (), cache)
+        close(got[:, 0], logits[:, place], rtol=1e-3, atol=1e-4)
+    assert decode._cache_size() == 1
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["each block", "the whole model"])
+def test_recomputation_stores_less_and_changes_nothing(whole, trainables):
+    """What is stored for the backward pass is what ``jax.vjp`` returns beside the output."""
+    model = decoder(remat=None) if whole else MODEL
+    fwd = jax.checkpoint(model.fwd) if whole else model.fwd
+    key = jax.random.key(3)
+
+    def stored(fwd):
+        back = jax.eval_shape(lambda t: jax.vjp(lambda t: fwd(IDS, t, (), key=key)[0], t)[1], trainables)
+        return sum(leaf.size for leaf in jax.tree.leaves(back))
+
+    assert stored(fwd) < 0.5 * stored(decoder(remat=None).fwd)
+
+
+def test_a_sharded_step_equals_one_on_a_single_device(trainables):
+    """Dropout included: random numbers do not depend on where they are drawn."""
 
     def place(leaf):  # the last axis of what has one that two devices can share
         spec = [None] * (leaf.ndim - 1) + ["batch"] if leaf.ndim > 1 and leaf.shape[-1] % 2 == 0 else []
         return NamedSharding(mesh(), PartitionSpec(*spec))
 
-    abstract = jax.eval_shape(model.init, jax.random.key(0), IDS)
-    shardings = jax.tree.map(place, abstract)
-    trainables, non_trainables = jax.jit(model.init, out_shardings=shardings)(jax.random.key(0), IDS)
-    state = optimizer.init(trainables)
+    key = jax.random.split(jax.random.key(0))[0]
+    shardings = jax.tree.map(place, jax.eval_shape(MODEL.init, ABSTRACT_KEY, IDS))
+    born, _ = jit(MODEL.init, out_shardings=shardings)(key, IDS)
+    close(born, trainables)
+    state = OPTIMIZER.init(born)
     kernel = lambda tree: tree["blocks"][1]["layer"][2]["kernel"]  # noqa: E731
-    assert kernel(trainables).sharding.spec[-1] == "batch" and kernel(state.velocity).sharding == kernel(trainables).sharding
-    *got, sharded_loss = make_step(model)(optimizer, trainables, non_trainables, state, None, jax.device_put(IDS, rows))
-    np.testing.assert_allclose(loss, sharded_loss, rtol=1e-5)
-    assert columns.is_fully_replicated
-    for a, b in zip(jax.tree.leaves(got[0]), jax.tree.leaves(wanted[0])):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+    assert kernel(born).sharding.spec[-1] == "batch"
+    assert kernel(state.velocity).sharding == kernel(born).sharding
+    rows = jax.device_put(IDS, NamedSharding(mesh(), PartitionSpec("batch")))
+
+    alone = compiled_step(OPTIMIZER, copy(trainables), (), OPTIMIZER.init(trainables), jax.random.key(9), IDS)
+    sharded = compiled_step(OPTIMIZER, born, (), state, jax.random.key(9), rows)
+    assert len(kernel(sharded[0]).sharding.device_set) == 2
+    close(sharded, alone)
 
 
-def test_shard_map_over_the_batch():
-    model = decoder()
-    trainables, _ = begin(model)
-    split = jax.shard_map(
-        lambda ids, trainables: model.fwd(ids, trainables, (), inference_mode=True)[0],
-        mesh=mesh(), in_specs=(PartitionSpec("batch"), PartitionSpec()), out_specs=PartitionSpec("batch"),
-    )  # fmt: skip
-    wanted, _ = model.fwd(IDS, trainables, (), inference_mode=True)
-    np.testing.assert_allclose(jax.jit(split)(IDS, trainables), wanted, rtol=1e-4, atol=1e-5)
+def test_a_shard_map_over_the_batch_equals_the_whole(trainables, statistics):
+    """In loss, gradients and running averages: those of the normalization are taken over all shards."""
+
+    def gradients(ids, trainables, statistics, axis_name=None):
+        model = decoder(norm=nn.BatchNorm(axis_name=axis_name), rate=0.0)
+
+        def loss(trainables):
+            loss, state = loss_fn(model, trainables, statistics, None, ids)
+            return (jax.lax.pmean(loss, axis_name) if axis_name else loss), state
+
+        return jax.value_and_grad(loss, has_aux=True)(trainables)
+
+    wanted = jit(gradients)(IDS, trainables, statistics)
+    shards = jax.shard_map(
+        functools.partial(gradients, axis_name="batch"),
+        mesh=mesh(),
+        in_specs=(PartitionSpec("batch"), PartitionSpec(), PartitionSpec()),
+        out_specs=PartitionSpec(),
+    )
+    close(jit(shards)(IDS, trainables, statistics), wanted, rtol=1e-3, atol=1e-4)
 
 
-def test_batch_statistics_across_shards_are_those_of_the_whole_batch():
-    whole, sharded = decoder(norm=nn.BatchNorm(), rate=0.0), decoder(norm=nn.BatchNorm(axis_name="batch"), rate=0.0)
-    trainables, non_trainables = begin(whole)
-    wanted, wanted_state = whole.fwd(IDS, trainables, non_trainables)
-    split = jax.shard_map(
-        lambda ids, trainables, non_trainables: sharded.fwd(ids, trainables, non_trainables),
-        mesh=mesh(), in_specs=(PartitionSpec("batch"), PartitionSpec(), PartitionSpec()),
-        out_specs=(PartitionSpec("batch"), PartitionSpec()),
-    )  # fmt: skip
-    got, state = jax.jit(split)(IDS, trainables, non_trainables)
-    np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
-    for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(wanted_state)):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_saved_by_key_path_and_loaded(tmp_path):
-    (trainables, non_trainables, state), _ = train(decoder(), steps=2)
-    leaves = {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path((trainables, state))}
+def test_saved_by_key_path_and_loaded(trained, tmp_path):
+    (trainables, _, state), _, _ = trained
+    tree = trainables, state
+    leaves = {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
     assert "[0]['blocks'][0]['layer'][2]['query']" in leaves
     np.savez(tmp_path / "step.npz", **leaves)
     with np.load(tmp_path / "step.npz") as file:
-        loaded = jax.tree.unflatten(jax.tree.structure((trainables, state)), [jnp.asarray(file[name]) for name in leaves])
-    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), loaded, (trainables, state)))
+        loaded = jax.tree.unflatten(jax.tree.structure(tree), [jnp.asarray(file[name]) for name in leaves])
+    assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), loaded, tree))
 
 
 def test_a_model_pickles():
-    model = decoder()
-    assert pickle.loads(pickle.dumps(model)) == model
+    assert pickle.loads(pickle.dumps(MODEL)) == MODEL
 
 
-def test_the_same_key_twice_is_caught():
-    model = decoder()
-    trainables, _ = begin(model)
-    key = jax.random.key(5)
-    model.fwd(IDS, trainables, (), key=key)
+def test_the_same_key_twice_is_caught(trainables):
+    @jax.jit
+    def twice(key):
+        return [MODEL.fwd(IDS, trainables, (), key=key)[0] for _ in range(2)]
+
     with pytest.raises(jax.errors.KeyReuseError):
-        model.fwd(IDS, trainables, (), key=key)
+        twice(jax.random.key(5))
 
 
-def test_errors_name_the_way_to_the_layer():
-    model = decoder()
-    trainables, _ = begin(model)
-    trainables["blocks"][1]["layer"][2]["kernel"] = jnp.ones((8, 3, 32))
-    with pytest.raises(nn.LayerError, match=r"^model\.blocks\[…\]\[1\]\.layer\[2\]\.Linear: kernel of shape \(3, 32\)"):
-        model.fwd(IDS, trainables, (), inference_mode=True)
+def test_no_tracer_leaks(trainables):
+    with jax.checking_leaks():
+        jax.eval_shape(lambda t: MODEL.fwd(IDS, t, (), key=jax.random.key(0)), trainables)
+
+
+def test_errors_name_the_way_to_the_layer(trainables):
+    trainables = copy(trainables)
+    trainables["blocks"][1]["layer"][2]["kernel"] = jnp.ones((DEPTH, 3, 32))
+    with pytest.raises(
+        nn.LayerError,
+        match=r"^model\.blocks\[…\]\[1\]\.layer\[2\]\.Linear: kernel .*\(…, 16\), got float32\[3,32\]",
+    ):
+        MODEL.fwd(IDS, trainables, (), inference_mode=True)
 
 
 def test_a_call_inside_another_transformation_is_refused():
