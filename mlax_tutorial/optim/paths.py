@@ -1,5 +1,6 @@
-"""Choosing weights by their paths."""
+"""Naming weights by their paths, and choosing them by name."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +24,37 @@ def chosen(owner: Any, where: Callable[[str], bool] | None, trainables: Any) -> 
     """
     if where is None:
         return jax.tree.map(lambda weight: True, trainables)
-    leaves, structure = jax.tree_util.tree_flatten_with_path(trainables)
-    paths = [jax.tree_util.keystr(path) for path, _ in leaves]
+    paths, _, structure = flatten(trainables)
     answers = [bool(where(path)) for path in paths]
     if paths and not any(answers):
-        shown = ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
         raise OptimizerError(
             f"{type(owner).__name__}: where must choose at least one weight, but chose none of {len(paths)}: "
-            f"their paths are {shown}."
+            f"their paths are {some(paths)}."
         )
     return jax.tree.unflatten(structure, answers)
+
+
+def flatten(tree: Any) -> tuple[list[str], list[Any], Any]:
+    """The paths of the leaves, written by ``jax.tree_util.keystr``; the leaves; the structure."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
+    paths = [jax.tree_util.keystr(path) for path, _ in leaves]
+    return paths, [leaf for _, leaf in leaves], structure
+
+
+def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
+    """Whether a pattern fits a whole path.
+
+    ``*`` stands for anything; all else, brackets too, for itself. A function from a path to whether
+    it fits is a pattern, too, like the ``where`` of an optimizer.
+
+    >>> fits("*['kernel']", "[3]['kernel']"), fits("['kernel']", "[3]['kernel']")
+    (True, False)
+    """
+    if callable(pattern):
+        return bool(pattern(path))
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
+
+
+def some(paths: list[str]) -> str:
+    """The first few paths, for an error."""
+    return ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")
