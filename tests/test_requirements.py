@@ -84,8 +84,11 @@ def test_requirements_txt_is_what_pyproject_says():
 def imported():
     """What the package imports that is neither its own nor Python's: at the top of a file, and anywhere."""
     on_top, anywhere = set(), set()
+    late = re.compile(r'_import\("([\w.]+)"')  # by name, in the call that needs it
     for path in (ROOT / "mlax_tutorial").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        anywhere |= {name.split(".")[0] for name in late.findall(text)}
         for node in ast.walk(tree):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
@@ -96,15 +99,21 @@ def imported():
     return on_top - own, anywhere - own
 
 
+IMPORTED_AS = {"orbax": "orbax-checkpoint"}
+
+
 def test_the_package_needs_only_what_it_imports():
     on_top, anywhere = imported()
-    package, notebooks = (
-        {name for place, name, _ in declared() if place == where} for where in ("package", "extra notebooks")
+    package, notebooks, saving = (
+        {name for place, name, _ in declared() if place == where}
+        for where in ("package", "extra notebooks", "extra saving")
     )
     # jaxlib is jax's other half; optax is imported by the chapters, and by the examples in the docstrings.
     assert package - {"jaxlib", "optax"} <= anywhere
-    assert anywhere <= package | notebooks | {"cycler"}, "cycler is a part of matplotlib"
-    assert not (on_top & notebooks) - {"matplotlib"}, "import late what only a notebook needs"
+    anywhere = {IMPORTED_AS.get(name, name) for name in anywhere}
+    assert saving <= anywhere <= package | notebooks | saving | {"cycler"}, "cycler is a part of matplotlib"
+    late = notebooks | saving | IMPORTED_AS.keys()
+    assert not (on_top & late) - {"matplotlib"}, "import late what only a notebook needs"
 
 
 def dependency_table():
