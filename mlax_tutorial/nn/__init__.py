@@ -22,6 +22,7 @@ A layer is two pure functions of them::
 Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``jax.tree.map`` need no wrappers.
 """
 
+from mlax_tutorial.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
 from mlax_tutorial.nn.composite import Call, Composite
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.embed import Embed
@@ -32,12 +33,14 @@ from mlax_tutorial.nn.linear import Bias, Linear, Scaler
 from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
 from mlax_tutorial.nn.normalization import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from mlax_tutorial.nn.parallel import Parallel, Residual
+from mlax_tutorial.nn.recurrent import Bidirectional, Recurrent
 from mlax_tutorial.nn.series import Series
 from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
 
 __all__ = [
-    "BatchNorm", "Bias", "Call", "Composite", "Dropout", "Embed", "F", "Flatten", "GroupNorm",
-    "Layer", "LayerError", "LayerNorm", "Linear", "MultiHeadAttention", "Parallel", "RMSNorm",
-    "Remat", "Residual", "Scaler", "Series", "Stack", "Summary", "summary",
+    "BatchNorm", "Bias", "Bidirectional", "Call", "Cell", "Composite", "Dropout", "Embed",
+    "F", "Flatten", "GRUCell", "GroupNorm", "LSTMCell", "Layer", "LayerError", "LayerNorm",
+    "Linear", "MultiHeadAttention", "Parallel", "RMSNorm", "RNNCell", "Recurrent", "Remat",
+    "Residual", "Scaler", "Series", "Stack", "Summary", "summary",
 ]  # fmt: skip

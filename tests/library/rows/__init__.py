@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 
 from mlax_tutorial import nn, optim
-from tests.library.rows import attention, basic, containers, embed, normalization, optimizers
+from tests.library.rows import attention, basic, containers, embed, normalization, optimizers, recurrent
 from tests.library.rows.row import LayerRow
 
 LAYERS: list[LayerRow] = [
@@ -15,6 +15,7 @@ LAYERS: list[LayerRow] = [
     *embed.LAYERS,
     *normalization.LAYERS,
     *attention.LAYERS,
+    *recurrent.LAYERS,
     *containers.LAYERS,
 ]
 OPTIMIZER_ROWS = optimizers.OPTIMIZER_ROWS
@@ -22,7 +23,7 @@ OPTIMIZERS = optimizers.OPTIMIZERS
 SCHEDULES = optimizers.SCHEDULES
 
 # Bases that are not layers or optimizers by themselves.
-BASES = {nn.Layer, nn.Composite, optim.Transformation, optim.Optimizer, optim.Schedule}
+BASES = {nn.Layer, nn.Composite, nn.Cell, optim.Transformation, optim.Optimizer, optim.Schedule}
 
 
 def public_classes(module, base):

@@ -1,0 +1,267 @@
+"""``Recurrent`` and ``Bidirectional``: a cell, step by step over time."""
+
+import contextlib
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.nn.composite import Composite
+from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
+from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.numeric import accumulator
+
+
+def cell(value) -> Any:
+    """A :class:`Cell`, or what is like one."""
+    if isinstance(value, type) or not all(
+        callable(getattr(value, name, None)) for name in ("init", "init_carry", "step")
+    ):
+        raise ValueError("must be a cell, such as nn.LSTMCell(3), with init, init_carry and step")
+    return value
+
+
+class Recurrent(Layer):
+    """Read a sequence with a cell: ``(..., time, in) -> (..., time, features)``.
+
+    The cell's state starts at zeros and goes from each step to the next, in a
+    ``jax.lax.scan``: program and compile time do not grow with the length. Trainables are
+    the cell's own. Training and inference are the same.
+
+    A further input ``lengths``, integers of the batch's shape, says how many steps of each
+    sequence are real, where shorter ones are padded at the end. Beyond its length the state
+    of a sequence stands still, its outputs are zero, and what the padding holds has no
+    influence, not even NaN. A length outside of ``[0, time]`` counts as the nearest one
+    inside. ``jax.grad`` of all this is right, too.
+
+    ``decode`` starts from a given state, the *cache*, and returns the last one with the
+    output. It is not just for making one step at a time: ``decode`` of a whole sequence
+    returns the state at its end (at each one's own end, given ``lengths``), from which
+    another sequence, or another layer with an equal cell, may go on.
+
+    Args:
+      cell: what to do at each step, such as :class:`LSTMCell`, or a :class:`Cell` of your
+        own.
+      reverse: whether to read from the end, which is each sequence's own if there are
+        ``lengths``. The outputs stand where the inputs stood.
+      output: ``"sequence"`` for the output of every step, ``"last"`` for that of the step
+        which is read last, ``(..., features)``: to classify a sequence, say. It is zero for
+        a length of 0.
+      unroll: how many steps to put into one round of the loop.
+
+    Raises:
+      LayerError: if ``x`` is not floating or has no time axis or no step, if ``lengths``
+        are no integers or not of the batch's shape, if a cache is of another model, if
+        ``decode`` should go backwards, and whatever the cell finds wrong, with its place in
+        front: ``model[1].cell.LSTMCell: …``.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> layer, x = nn.Recurrent(nn.LSTMCell(3)), jnp.ones((2, 5, 4))
+      >>> trainables, _ = layer.init(jax.random.key(0), x)
+      >>> y, _ = layer.fwd(x, trainables, (), lengths=jnp.array([5, 2]))
+      >>> (y != 0).all(axis=-1).astype(int)
+      Array([[1, 1, 1, 1, 1],
+             [1, 1, 0, 0, 0]], dtype=int32)
+
+    In two parts, the state carried over by hand:
+
+      >>> cache, whole = layer.init_cache(x, length=5), layer.fwd(x, trainables, ())[0]
+      >>> _, cache = layer.decode(x[:, :3], trainables, (), cache)
+      >>> y, cache = layer.decode(x[:, 3:], trainables, (), cache)
+      >>> bool(jnp.allclose(y, whole[:, 3:], atol=1e-6))
+      True
+
+    Reference: Elman, *Finding Structure in Time* (1990).
+    """
+
+    cell: Any = hyperparameter(cell)
+    reverse: bool = hyperparameter(boolean, default=False)
+    output: str = hyperparameter(choice("sequence", "last"), default="sequence")
+    unroll: int = hyperparameter(integer, default=1)
+
+    def init(self, key, x, *, lengths=None):
+        self.check_init_key(key)
+        self._check(x, lengths)
+        with self._located():
+            trainables, non_trainables = self.check_pair("init", self.cell.init(key, _step_of(x)))
+        if jax.tree.leaves(non_trainables):
+            raise LayerError(
+                self,
+                "the cell's init must return (trainables, ()), got "
+                f"{describe(non_trainables)} as the second: what is updated from step to step "
+                "belongs to its carry.",
+            )
+        return trainables, ()
+
+    def fwd(self, x, trainables, non_trainables, *, lengths=None, key=None, inference_mode=False):
+        self._check(x, lengths)
+        with self._located():
+            carry = self.cell.init_carry(lax.index_in_dim(x, 0, x.ndim - 2, keepdims=False))
+            return _read(self, x, trainables, carry, lengths)[0], non_trainables
+
+    def decode(self, x, trainables, non_trainables, cache, *, lengths=None):
+        self._check(x, lengths)
+        if self.reverse:
+            raise LayerError(
+                self,
+                "reads from the end, so it cannot decode what has none yet: take reverse=False.",
+            )
+        wanted = jax.eval_shape(self.cell.init_carry, _step_of(x))
+        if jax.tree.map(_type, cache) != jax.tree.map(_type, wanted):
+            raise LayerError(
+                self,
+                f"cache expects {_types(wanted)} for this x, got {_types(cache)}: make it by "
+                "init_cache of this model, with an x of this batch and dtype.",
+            )
+        with self._located():
+            return _read(self, x, trainables, cache, lengths)
+
+    def _build_cache(self, records, path, length):
+        return self.cell.init_carry(_step_of(records[path][0]))
+
+    @contextlib.contextmanager
+    def _located(self):
+        try:
+            yield
+        except Exception as error:
+            locate(error, ".cell", self.cell)
+            raise
+
+    def _check(self, x, lengths):
+        self.check_floating(x, minimum_ndim=2)
+        if x.shape[-2] == 0:
+            raise LayerError(
+                self,
+                f"x expects at least one step on the axis before the last, got {describe(x)}: "
+                "leave empty sequences out, or pad them and give lengths.",
+            )
+        if lengths is None:
+            return
+        if not jnp.issubdtype(getattr(lengths, "dtype", None), jnp.integer):
+            raise LayerError(
+                self,
+                f"lengths expect an array of integers, got {describe(lengths)}: count the steps of "
+                "each sequence, for instance with present.sum(axis=-1).",
+            )
+        if lengths.shape != x.shape[:-2]:
+            raise LayerError(
+                self,
+                f"lengths expect one for each sequence, shape {x.shape[:-2]}, got "
+                f"{describe(lengths)} for x of {describe(x)}: broadcast them to the batch.",
+            )
+
+
+class Bidirectional(Composite):
+    """Read a sequence from both ends: ``(..., time, in) -> (..., time, 2 features)``.
+
+    Two :class:`Recurrent` layers, each with trainables of its own, ``{"forward": …,
+    "backward": …}``, and their outputs side by side on the last axis, that of the forward
+    one first. ``lengths`` are as for :class:`Recurrent`. For different cells, or another
+    way to join the two, put :class:`Recurrent` layers into a :class:`Parallel`.
+
+    Args:
+      cell: of both directions.
+      output: ``"sequence"`` for the outputs of every step, ``"last"`` for those of the
+        steps that each direction reads last, ``(..., 2 features)``: the last step's of the
+        forward one beside the first step's of the backward one.
+      unroll: how many steps to put into one round of the loop.
+
+    Raises:
+      LayerError: as :class:`Recurrent` does; and it cannot ``decode``.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> model = nn.Series(nn.Bidirectional(nn.LSTMCell(8), output="last"), nn.Linear(3))
+      >>> x, lengths = jnp.ones((2, 5, 4)), jnp.array([5, 2])
+      >>> variables = model.init(jax.random.key(0), x, lengths=lengths)
+      >>> model.fwd(x, *variables, lengths=lengths)[0].shape
+      (2, 3)
+
+    References: Schuster and Paliwal, *Bidirectional Recurrent Neural Networks* (1997);
+    Graves and Schmidhuber, *Framewise Phoneme Classification with Bidirectional LSTM*
+    (2005).
+    """
+
+    cell: Any = hyperparameter(cell)
+    output: str = hyperparameter(choice("sequence", "last"), default="sequence")
+    unroll: int = hyperparameter(integer, default=1)
+
+    def _children(self):
+        options = {"output": self.output, "unroll": self.unroll}
+        return {
+            "forward": Recurrent(self.cell, **options),
+            "backward": Recurrent(self.cell, reverse=True, **options),
+        }
+
+    def forward(self, call, x, *, lengths=None):
+        ys = call.forward(x, lengths=lengths), call.backward(x, lengths=lengths)
+        return jnp.concatenate(ys, axis=-1)
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _read(layer, x, trainables, carry, lengths):
+    """Return ``(y, carry)``; ``scan`` wants the time in front."""
+    cell, time = layer.cell, x.shape[-2]
+    if lengths is not None:
+        lengths = lengths.astype(jnp.int32)
+    # What does not change in the loop gets its gradient as a sum over the steps, in the
+    # dtype that it has out here.
+    wide = getattr(cell, "accum_dtype", None) or accumulator(x.dtype)
+    trainables = jax.tree.map(functools.partial(_widen, dtype=wide), trainables)
+
+    def step(carry, each):
+        index, x = each
+        if lengths is None:
+            return cell.step(carry, x, trainables)
+        real = index < lengths
+        # The padding is hidden from the cell, too: where() alone would let a NaN of its
+        # gradient through.
+        new, y = cell.step(carry, _where(real, x, jnp.zeros_like(x)), trainables)
+        carry = jax.tree.map(functools.partial(_where, real), new, carry)
+        return carry, _where(real, y, jnp.zeros_like(y))
+
+    steps = jnp.arange(time, dtype=jnp.int32), jnp.moveaxis(x, -2, 0)
+    # From the end, the state stands still until a sequence's own last step: reversal within
+    # the lengths needs no more.
+    unroll = min(layer.unroll, time)
+    carry, y = lax.scan(step, carry, steps, reverse=layer.reverse, unroll=unroll)
+    if layer.output == "sequence":
+        return jnp.moveaxis(y, 0, -2), carry
+    if layer.reverse:
+        return y[0], carry
+    if lengths is None:
+        return y[-1], carry
+    last = jnp.clip(lengths - 1, 0, time - 1)
+    last = last.reshape(1, *last.shape, *(1,) * (y.ndim - 1 - last.ndim))
+    return jnp.take_along_axis(y, last, axis=0)[0], carry
+
+
+def _where(real, first, second):
+    """Choose by sequence; ``real`` has the batch axes only."""
+    real = real.reshape(*real.shape, *(1,) * (first.ndim - real.ndim))
+    return jnp.where(real, first, second)
+
+
+def _widen(leaf, dtype):
+    floating = jnp.issubdtype(leaf.dtype, jnp.floating)
+    return leaf.astype(dtype) if floating and leaf.dtype.itemsize < dtype.itemsize else leaf
+
+
+def _step_of(x):
+    """The shape and dtype of one step of the sequence ``x``."""
+    return jax.ShapeDtypeStruct((*x.shape[:-2], x.shape[-1]), x.dtype)
+
+
+def _type(leaf):
+    return abstract(leaf) if hasattr(leaf, "dtype") else leaf
+
+
+def _types(tree):
+    shown = jax.tree.map(describe, tree)
+    return shown if isinstance(shown, str) else show(shown).replace("'", "")

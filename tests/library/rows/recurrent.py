@@ -1,0 +1,42 @@
+"""Rows of the law table: recurrent layers."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from tests.library.rows.row import BIAS_SUM, LayerRow
+
+# Gradients are summed over batch and time in float32 for half precision.
+SUMS = BIAS_SUM | {"add_any"}
+
+LAYERS = [
+    LayerRow(
+        nn.Recurrent(nn.RNNCell(3)),
+        (4, 2),
+        accumulates=SUMS,
+        unlike=(
+            nn.Recurrent(nn.RNNCell(3), reverse=True),
+            nn.Recurrent(nn.RNNCell(2)),
+            nn.Recurrent(nn.RNNCell(3, activation=jax.nn.relu)),
+        ),
+        same=nn.Recurrent(nn.RNNCell(jnp.int32(3)), unroll=jnp.int32(1)),
+    ),
+    LayerRow(nn.Recurrent(nn.GRUCell(3), reverse=True, output="last"), (4, 2), accumulates=SUMS),
+    LayerRow(
+        nn.Recurrent(nn.LSTMCell(3), unroll=3),
+        (4, 2),
+        accumulates=SUMS,
+        unlike=(nn.Recurrent(nn.GRUCell(3), unroll=3), nn.Recurrent(nn.LSTMCell(3), unroll=2)),
+    ),
+    LayerRow(
+        nn.Series(nn.Bidirectional(nn.LSTMCell(2)), nn.Bidirectional(nn.GRUCell(2), output="last")),
+        (4, 2),
+        accumulates=SUMS,
+        unlike=(nn.Series(nn.Bidirectional(nn.LSTMCell(2)), nn.Bidirectional(nn.GRUCell(2))),),
+    ),
+    LayerRow(
+        nn.Stack(nn.Residual(nn.Recurrent(nn.GRUCell(2))), depth=2),
+        (3, 2),
+        accumulates=SUMS,
+    ),
+]
