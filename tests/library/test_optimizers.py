@@ -145,7 +145,7 @@ def test_moment_dtypes():
         (optim.ClipByValue(0.3), optax.clip(0.3)),
         (optim.WeightDecay(0.3), optax.add_decayed_weights(0.3)),
     ],
-    ids=str,
+    ids=lambda side: str(side) if isinstance(side, optim.Transformation) else "optax",
 )
 def test_transformations_equal_optax(ours, theirs):
     state, peer = ours.init(WEIGHTS), theirs.init(WEIGHTS)

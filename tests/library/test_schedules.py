@@ -9,7 +9,9 @@ from mlax_tutorial import optim
 from mlax_tutorial.optim.tunable import at_least, number
 from tests.library.rows import SCHEDULES
 
-schedules = pytest.mark.parametrize(("schedule", "peer"), SCHEDULES, ids=lambda side: repr(side)[:60])
+schedules = pytest.mark.parametrize(
+    ("schedule", "peer"), SCHEDULES, ids=[repr(schedule) for schedule, _ in SCHEDULES]
+)
 COUNTS = np.arange(60)
 WEIGHTS = {"w": jnp.ones(2)}
 
