@@ -4,22 +4,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.hyperparameters import hyperparameter, probability
+from mlax_tutorial.nn.hyperparameters import axes_from_the_end, hyperparameter, probability
 from mlax_tutorial.nn.layer import Layer
 
 
 class Dropout(Layer):
-    """In training, set each element to zero with probability ``rate`` and scale up the rest.
+    """In training, set elements to zero with probability ``rate`` and scale up the rest.
 
     Shape ``(...) -> (...)``. What is kept is divided by ``1 - rate``, so the expected output is the input, and
-    inference leaves ``x`` alone. Under ``vmap`` each example needs a key of its own: with one key for all,
+    inference leaves ``x`` alone. Each element has a draw of its own, or one draw decides for all elements along
+    ``shared_axes``: neighbouring pixels of a channel, or steps of a feature, tell nearly the same, so that losing one
+    of them alone loses nothing. Under ``vmap`` each example needs a key of its own: with one key for all,
     every example would lose the same elements.
 
     Args:
       rate: probability of losing an element, in [0, 1].
+      shared_axes: along which axes elements are lost together: one number or a tuple, counted from the end, so that
+        batch axes may stand in front. ``(-3, -2)`` loses whole channels of images ``(..., height, width, channels)``,
+        ``-2`` whole features of sequences ``(..., length, features)``.
 
     Raises:
-      LayerError: if it trains without one typed key, on a traced ``inference_mode``, or on integers.
+      LayerError: if it trains without one typed key, on a traced ``inference_mode``, on integers, or on too few axes.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -29,23 +34,27 @@ class Dropout(Layer):
       [0.0, 2.0]
       >>> nn.Dropout(0.5).fwd(jnp.ones(2), (), (), inference_mode=True)
       (Array([1., 1.], dtype=float32), ())
+      >>> nn.Dropout(0.5, shared_axes=-2).fwd(jnp.ones((2, 4)), (), (), key=jax.random.key(1))[0]
+      Array([[2., 0., 2., 2.],
+             [2., 0., 2., 2.]], dtype=float32)
 
-    Reference: Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
-    (2014).
+    References: Srivastava et al., *Dropout: A Simple Way to Prevent Neural Networks from Overfitting*, JMLR 15
+    (2014); Tompson et al., *Efficient Object Localization Using Convolutional Networks* (2015), for whole channels.
     """
 
     rate: float = hyperparameter(probability)
+    shared_axes: tuple[int, ...] = hyperparameter(axes_from_the_end, default=())
 
     @property
     def needs_key(self):
         return self.rate > 0
 
     def init(self, key, x):
-        self.check_floating(x)
+        self._check(x)
         return (), ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x)
+        self._check(x)
         self.check_inference_mode(inference_mode)
         if inference_mode or self.rate == 0:
             return x, non_trainables
@@ -55,5 +64,9 @@ class Dropout(Layer):
         # Comparing random bits with an integer draws the mask without a float in between (uniform numbers
         # would be float32, whatever x is), and hits the rate to one part in 2**32.
         threshold = np.uint32(min(round((1 - self.rate) * 2**32), 2**32 - 1))
-        kept = jax.random.bits(key, x.shape, jnp.uint32) < threshold
+        shape = tuple(1 if i - x.ndim in self.shared_axes else size for i, size in enumerate(x.shape))
+        kept = jax.random.bits(key, shape, jnp.uint32) < threshold
         return jnp.where(kept, x * jnp.array(1 / (1 - self.rate), x.dtype), jnp.zeros_like(x)), non_trainables
+
+    def _check(self, x):
+        self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))

@@ -42,6 +42,30 @@ def integer(value, minimum: int = 1) -> int:
     return number
 
 
+def axis_from_the_end(value) -> int:
+    """A negative ``int``: counted from the end, so that any batch axes may stand in front."""
+    wanted = "must be a negative integer, counted from the end: -1 is the last axis"
+    if isinstance(value, jax.core.Tracer):
+        raise ValueError(f"{wanted}; not a traced value: {_STATIC}")
+    try:
+        return -integer(-value)
+    except (TypeError, ValueError):
+        raise ValueError(wanted) from None
+
+
+def axes_from_the_end(value) -> tuple[int, ...]:
+    """Negative integers in ascending order, from one or from a tuple or a list of them."""
+    try:
+        values = value if isinstance(value, (tuple, list)) else (value,)
+        axes = tuple(sorted(axis_from_the_end(item) for item in values))
+    except ValueError as error:
+        message = str(error).replace("a negative integer", "negative integers")
+        raise ValueError(message) from None
+    if len(set(axes)) < len(axes):
+        raise ValueError("must be different from each other")
+    return axes
+
+
 def probability(value) -> float:
     """A Python ``float`` in [0, 1]."""
     wanted = "must be a number in [0, 1]"

@@ -8,7 +8,14 @@ import jax
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.hyperparameters import (
+    boolean,
+    floating_dtype,
+    function,
+    hyperparameter,
+    integer,
+    optional,
+)
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.numeric import accumulator
 
@@ -27,7 +34,10 @@ class Linear(Layer):
 
     Args:
       out_features: size of the last axis of the output.
-      kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``.
+      kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``. The shape is ``(in, out)``
+        in either case, so that initializers find ``in`` and ``out`` where they look for them.
+      transposed_kernel: store the kernel as ``(out, in)``, as PyTorch does: :math:`y = x W^T`. The same key gives the
+        transpose of the same numbers. Use it to take over such weights; the plain one is at least as fast.
       precision: of the product, see ``jax.lax.Precision``; ``None`` is the device's default.
       accum_dtype: dtype of the product before it is rounded to the input's. ``None`` leaves it to XLA, which
         sums products of half precision in float32 on a CPU, a GPU and a TPU alike.
@@ -50,6 +60,7 @@ class Linear(Layer):
 
     out_features: int = hyperparameter(integer)
     kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
+    transposed_kernel: bool = hyperparameter(boolean, default=False)
     precision: Any = hyperparameter(optional(lax.Precision), default=None)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
@@ -58,18 +69,22 @@ class Linear(Layer):
         self.check_init_key(key)
         self.check_floating(x, minimum_ndim=1)
         shape, dtype = (x.shape[-1], self.out_features), self.param_dtype or x.dtype
-        return {"kernel": self.initialize("kernel_initializer", key, shape, dtype)}, ()
+        kernel = self.initialize("kernel_initializer", key, shape, dtype)
+        return {"kernel": kernel.T if self.transposed_kernel else kernel}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=1)
-        self.check_variables(trainables, {"kernel": (None, self.out_features)})
-        if trainables["kernel"].shape[0] != x.shape[-1]:
+        axis = 1 if self.transposed_kernel else 0  # the kernel's axis that meets the input's last one
+        shape = (self.out_features, None) if self.transposed_kernel else (None, self.out_features)
+        self.check_variables(trainables, {"kernel": shape})
+        kernel = trainables["kernel"]
+        if kernel.shape[axis] != x.shape[-1]:
             raise LayerError(
                 self,
-                f"kernel of shape {trainables['kernel'].shape} expects x of shape (..., "
-                f"{trainables['kernel'].shape[0]}), got {describe(x)}: give it the shape that init saw, or init again.",
+                f"kernel of shape {kernel.shape} expects x of shape (..., {kernel.shape[axis]}), "
+                f"got {describe(x)}: give it the shape that init saw, or init again.",
             )
-        return _multiply(x, trainables["kernel"], self.precision, self.accum_dtype), non_trainables
+        return _multiply(x, kernel, axis, self.precision, self.accum_dtype), non_trainables
 
 
 class Bias(Layer):
@@ -154,12 +169,12 @@ class Scaler(Layer):
 # time to trace a deep model. The compiled program is the same.
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3), inline=True)
-def _multiply(x, kernel, precision, accum_dtype):
+@functools.partial(jax.jit, static_argnums=(2, 3, 4), inline=True)
+def _multiply(x, kernel, axis, precision, accum_dtype):
     product = lax.dot_general(
         x,
         kernel.astype(x.dtype),
-        (((x.ndim - 1,), (0,)), ((), ())),
+        (((x.ndim - 1,), (axis,)), ((), ())),
         precision=precision,
         preferred_element_type=accum_dtype,
     )

@@ -16,6 +16,7 @@ from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import (
+    axis_from_the_end,
     floating_dtype,
     hyperparameter,
     integer,
@@ -79,7 +80,7 @@ class BatchNorm(Layer):
 
     epsilon: float = hyperparameter(positive, default=1e-5)
     momentum: float = hyperparameter(probability, default=0.9)
-    channel_axis: int = hyperparameter(lambda value: _from_the_end(value), default=-1)
+    channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
     axis_name: str | tuple[str, ...] | None = hyperparameter(lambda value: _axis_name(value), default=None)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
@@ -249,7 +250,7 @@ class GroupNorm(Layer):
 
     groups: int = hyperparameter(integer)
     axes: int = hyperparameter(integer)
-    channel_axis: int = hyperparameter(lambda value: _from_the_end(value), default=-1)
+    channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
     epsilon: float = hyperparameter(positive, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
@@ -331,13 +332,6 @@ def _average(x, axes, axis_name=None):
     total = jnp.expand_dims(lax.reduce_sum(x, axes), axes)
     mean = total / jnp.asarray(math.prod(x.shape[axis] for axis in axes), x.dtype)
     return mean if axis_name is None else lax.pmean(mean, axis_name)
-
-
-def _from_the_end(value) -> int:
-    try:
-        return -integer(-value)
-    except (TypeError, ValueError):
-        raise ValueError("must be a negative integer, counted from the end: -1 is the last axis") from None
 
 
 def _axis_name(value):

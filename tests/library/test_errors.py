@@ -84,6 +84,14 @@ CALLS = {
         lambda: nn.Linear(8).fwd(jnp.ones(16), {"kernel": jnp.ones((16, 8, 1))}, ()),
         r"^Linear: kernel expects shape \(…, 8\), got float32\[16,8,1\]",
     ),
+    "a plain kernel for a transposed one": (
+        lambda: nn.Linear(3, transposed_kernel=True).fwd(jnp.ones(4), {"kernel": jnp.ones((4, 3))}, ()),
+        r"^Linear: kernel expects shape \(3, …\), got float32\[4,3\]: ",
+    ),
+    "input too wide for a transposed kernel": (
+        lambda: nn.Linear(3, transposed_kernel=True).fwd(jnp.ones(5), {"kernel": jnp.ones((3, 4))}, ()),
+        r"^Linear: kernel of shape \(3, 4\) expects x of shape \(\.\.\., 4\), got float32\[5\]: ",
+    ),
     "trainables with other names": (
         lambda: nn.Linear(3).fwd(jnp.ones(4), {"weight": jnp.ones((4, 3))}, ()),
         r"^Linear: trainables expect a dict with keys \['kernel'\], got a dict with keys \['weight'\]: .*own init",
@@ -119,6 +127,14 @@ CALLS = {
     "integers into init of Dropout": (
         lambda: initialized(nn.Dropout(0.1), jnp.arange(3)),
         r"^Dropout: x expects floating-point numbers",
+    ),
+    "too few axes to share a draw along": (
+        lambda: nn.Series(nn.Dropout(0.1, (-3, -2))).fwd(jnp.ones((4, 4)), (), (), key=jax.random.key(0)),
+        r"^model\[0\]\.Dropout: x expects at least 3 axes, got float32\[4,4\]: add",
+    ),
+    "too few axes to share a draw along, found by init": (
+        lambda: initialized(nn.Dropout(0.1, -2), jnp.ones(4)),
+        r"^Dropout: x expects at least 2 axes, got float32\[4\]: add",
     ),
     "too few axes into init of Flatten alone": (
         lambda: initialized(nn.Flatten(2), jnp.arange(3)),
@@ -236,6 +252,26 @@ HYPERPARAMETERS = {
     "a rate with axes": (lambda: nn.Dropout(np.array([0.5])), r"^Dropout: rate must be a number in"),
     "a huge rate": (lambda: nn.Dropout(10**400), r"^Dropout: rate must be a number in"),
     "a negative rate": (lambda: nn.Dropout(-0.1), r"^Dropout: rate must be .* got -0.1"),
+    "shared axes from the front": (
+        lambda: nn.Dropout(0.1, 1),
+        r"^Dropout: shared_axes must be negative integers, counted from the end: .*, got 1\.",
+    ),
+    "one of the shared axes from the front": (
+        lambda: nn.Dropout(0.1, (0, -1)),
+        r"^Dropout: shared_axes must be negative integers, .*, got \(0, -1\)",
+    ),
+    "a shared axis twice": (
+        lambda: nn.Dropout(0.1, (-1, -1)),
+        r"^Dropout: shared_axes must be different from each other, got \(-1, -1\)",
+    ),
+    "shared axes by name": (
+        lambda: nn.Dropout(0.1, "channels"),
+        r"^Dropout: shared_axes must be negative integers, .* got 'channels'",
+    ),
+    "a number for a switch": (
+        lambda: nn.Linear(3, transposed_kernel=1),
+        r"^Linear: transposed_kernel must be True or False, got 1\.",
+    ),
     "a traced rate": (
         lambda: jax.jit(lambda rate: nn.Dropout(rate).rate)(0.5),
         r"^Dropout: rate must be a number in \[0, 1\], not a traced value: hyperparameters are static",

@@ -31,6 +31,28 @@ def test_linear_and_bias(shape):
     np.testing.assert_allclose(gradients[1]["bias"], residual.sum(0), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (0, 4)])
+@pytest.mark.parametrize("initializer", [None, jax.nn.initializers.variance_scaling(1, "fan_out", "normal")])
+def test_a_transposed_kernel_is_the_transpose_of_the_plain_one(shape, initializer):
+    """When it is drawn, in its product and in all gradients; initializers see the fans of the plain one."""
+    x = jnp.asarray(RNG.normal(size=shape), jnp.float32)
+    options = {} if initializer is None else {"kernel_initializer": initializer}
+    plain, transposed = nn.Linear(5, **options), nn.Linear(5, transposed_kernel=True, **options)
+    ((kernel, _), (stored, _)) = (layer.init(jax.random.key(0), x) for layer in (plain, transposed))
+    assert stored["kernel"].shape == (5, 4)
+    np.testing.assert_array_equal(stored["kernel"].T, kernel["kernel"])
+
+    def loss(layer, x, trainables):
+        return jnp.sum(jnp.sin(layer.fwd(x, trainables, ())[0]))
+
+    loss_and_gradients = jax.value_and_grad(loss, argnums=(1, 2))
+    value, (x_wanted, wanted) = loss_and_gradients(plain, x, kernel)
+    other, (x_got, got) = loss_and_gradients(transposed, x, stored)
+    np.testing.assert_allclose(other, value, rtol=1e-5)
+    np.testing.assert_allclose(x_got, x_wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got["kernel"].T, wanted["kernel"], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("in_features", "shape"),
     [(-1, (4,)), ((-1, 1, 1), (3, 1, 1)), ((1, -1), (1, 4)), (1, (1,)), ((3, 4, 4), (3, 4, 4))],
@@ -158,6 +180,33 @@ def test_dropout_draws_for_each_element_of_a_batch():
     for i in range(4):
         for j in range(i):
             assert abs(np.mean(masks[i] == masks[j]) - 0.5) < 0.02
+
+
+@pytest.mark.parametrize("shared_axes", [-1, (-2,), (-1, -3), (-4, -3, -2, -1)])
+def test_dropout_along_axes_loses_together_and_draws_for_each_of_the_rest(shared_axes):
+    x, key = jnp.ones((40, 5, 6, 50)), jax.random.key(3)
+    axes = (shared_axes,) if isinstance(shared_axes, int) else shared_axes
+    y, _ = nn.Dropout(0.3, shared_axes).fwd(x, (), (), key=key)
+    mask = np.asarray(y != 0)
+    draws = mask.max(axes)
+    np.testing.assert_array_equal(mask.min(axes), draws)
+    np.testing.assert_allclose(y, np.where(mask, 1 / 0.7, 0), rtol=1e-6)
+    if draws.size > 1:  # along every other axis neighbours are lost apart from each other: 0.3 of 0.3 times
+        assert abs(draws.mean() - 0.7) < 4 * np.sqrt(0.21 / draws.size)
+        for axis in range(draws.ndim):
+            first, second = draws.take(range(1), axis), draws.take(range(1, 2), axis)
+            agree = np.mean(first == second)
+            assert abs(agree - 0.58) < 4 * np.sqrt(0.25 / first.size)
+
+
+def test_dropout_draws_no_more_bits_than_it_needs():
+    draw = jax.make_jaxpr(lambda x, key: nn.Dropout(0.3, (-3, -2)).fwd(x, (), (), key=key)[0])
+    shapes = {
+        e.outvars[0].aval.shape
+        for _, e in walk(draw(jnp.ones((7, 4, 4, 3)), jax.random.key(0)))
+        if e.primitive.name == "random_bits"
+    }
+    assert shapes == {(7, 1, 1, 3)}
 
 
 def test_dropout_drops_infinities_and_stops_their_gradients():

@@ -31,6 +31,12 @@ LAYERS = [
         ),
     ),
     LayerRow(
+        nn.Linear(3, transposed_kernel=True),
+        (4,),
+        unlike=(nn.Linear(3), nn.Linear(4, transposed_kernel=True)),
+        same=nn.Linear(out_features=3, transposed_kernel=True),
+    ),
+    LayerRow(
         nn.Bias(),
         (4,),
         accumulates=BIAS_SUM,
@@ -56,5 +62,12 @@ LAYERS = [
         nn.Dropout(0.5), (6,), draws=True, unlike=(nn.Dropout(0.25),), same=nn.Dropout(jnp.float32(0.5))
     ),
     LayerRow(nn.Dropout(1.0), (6,), draws=True, unlike=(nn.Dropout(0.0),), same=nn.Dropout(1)),
+    LayerRow(
+        nn.Dropout(0.5, shared_axes=(-3, -2)),
+        (3, 2, 6),
+        draws=True,
+        unlike=(nn.Dropout(0.5), nn.Dropout(0.5, -2), nn.Dropout(0.5, (-3, -1))),
+        same=nn.Dropout(0.5, [jnp.int32(-2), -3]),
+    ),
     LayerRow(nn.Dropout(0), (6,), same=nn.Dropout(0.0)),
 ]
