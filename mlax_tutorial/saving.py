@@ -241,6 +241,8 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
             problems.append(f"{keystr} is {describe(leaf)}: convert it to one of {known}")
         elif isinstance(leaf, jax.Array) and not _is_whole(leaf):
             problems.append(f"{keystr} is spread over several processes: save it with Checkpoints")
+        elif keystr == "['__metadata__']":
+            problems.append(f"{keystr} has a name that safetensors keeps for itself: change it")
     if problems:
         raise CheckpointError("\n  ".join(["save_weights: nothing was saved:", *problems]))
     # In C order: safetensors writes the bytes as they lie.

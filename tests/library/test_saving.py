@@ -1,0 +1,419 @@
+"""Checkpoints and weights in one file: bit for bit, whole or not at all, and all differences at once."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from mlax_tutorial import nn, optim, saving
+
+MODEL = nn.Series(nn.Linear(8), nn.Bias(), nn.Dropout(0.5), nn.Linear(2))
+OPTIMIZER = optim.ExponentialMovingAverage(optim.Chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(1e-2)))
+X = np.random.default_rng(0).normal(size=(4, 6)).astype("float32")
+ABSTRACT_KEY = jax.eval_shape(lambda: jax.random.key(0))
+
+
+def begin(key):
+    init_key, key = jax.random.split(key)
+    trainables, _ = MODEL.init(init_key, X)
+    return {"trainables": trainables, "state": OPTIMIZER.init(trainables), "key": key, "step": jnp.int32(0)}
+
+
+def step(variables):
+    key, step_key = jax.random.split(variables["key"])
+
+    def loss(trainables):
+        return jnp.mean(MODEL.fwd(X, trainables, ((),) * 4, key=step_key)[0] ** 2)
+
+    trainables, state = variables["trainables"], variables["state"]
+    updates, state = OPTIMIZER.step(jax.grad(loss)(trainables), state, trainables)
+    trainables = optim.apply_updates(trainables, updates)
+    return {"trainables": trainables, "state": state, "key": key, "step": variables["step"] + 1}
+
+
+TARGET = jax.eval_shape(begin, ABSTRACT_KEY)
+
+
+@pytest.fixture(scope="module")
+def training():
+    """A compiled step that donates, and the states after 0 to 4 steps, in bits."""
+    donating, variables = jax.jit(step, donate_argnums=0), jax.jit(begin)(jax.random.key(0))
+    states = [bits(variables)]
+    for _ in range(4):
+        variables = donating(variables)
+        states.append(bits(variables))
+    return donating, states
+
+
+def raw(leaf):
+    return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+
+
+def bits(tree):
+    return [(str(leaf.dtype), leaf.shape, np.asarray(raw(leaf)).tobytes()) for leaf in jax.tree.leaves(tree)]
+
+
+def test_training_goes_on_as_if_it_had_never_stopped(training, tmp_path):
+    donating, wanted = training
+    variables = jax.jit(begin)(jax.random.key(0))
+    with saving.Checkpoints(tmp_path / "run", keep=2) as checkpoints:
+        for i in range(3):
+            checkpoints.save(i, variables)
+            variables = donating(variables)  # takes the memory of what is being saved
+    with saving.Checkpoints(str(tmp_path / "run")) as checkpoints:
+        assert checkpoints.latest_step() == 2
+        for i in (1, 2):
+            restored = checkpoints.restore(TARGET, step=i)
+            assert bits(restored) == wanted[i]
+        assert jax.tree.structure(restored) == jax.tree.structure(TARGET)
+        variables = donating(donating(restored))
+        assert bits(variables) == wanted[4]
+        checkpoints.save(4, variables)
+        assert checkpoints.latest_step() == 4
+    assert sorted(os.listdir(tmp_path / "run")) == ["1", "2", "4"]
+
+
+def test_all_kinds_of_arrays(tmp_path):
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
+    halves = NamedSharding(mesh, P("data"))
+    state = {
+        "bfloat16": jnp.arange(3, dtype=jnp.bfloat16),
+        "float16": jnp.ones((2, 1), jnp.float16),
+        "bool": jnp.array([True, False]),
+        "uint8": jnp.arange(3, dtype=jnp.uint8),
+        "numpy": np.arange(4, dtype="float32"),
+        "nothing": jnp.zeros((0, 3)),
+        "special": jnp.array([jnp.nan, -0.0, jnp.inf, 1e-45]),
+        "rbg": jax.random.key(3, impl="rbg"),
+        "keys": jax.device_put(jax.random.split(jax.random.key(1), 4), halves),
+        "sharded": jax.device_put(jnp.arange(8.0).reshape(4, 2), halves),
+        "odd / name's .": [(), {"": jnp.ones(())}],
+    }
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(0, state)
+        restored = checkpoints.restore(jax.tree.map(jnp.asarray, state))
+        assert bits(restored) == bits(state) and jax.tree.structure(restored) == jax.tree.structure(state)
+        assert restored["sharded"].sharding == restored["keys"].sharding == halves
+        assert not restored["bool"].committed  # so that it goes with arrays on any devices
+        # The same on other devices than before:
+        target = jax.eval_shape(lambda: state)
+        columns = NamedSharding(mesh, P(None, "data"))
+        target["sharded"] = jax.ShapeDtypeStruct((4, 2), jnp.float32, sharding=columns)
+        restored = checkpoints.restore(target)
+        assert bits(restored) == bits(state) and restored["sharded"].sharding == columns
+        checkpoints.save(1, {"empty": jnp.zeros((0,))})
+        assert checkpoints.restore({"empty": jnp.zeros((0,))})["empty"].shape == (0,)
+
+
+KILLED = """
+import os, random, signal, sys, time, traceback
+import mlax_tutorial.saving as saving
+assert not {"orbax", "safetensors"} & set(sys.modules), "heavy imports belong to the calls that need them"
+import jax, jax.numpy as jnp, orbax.checkpoint, safetensors.numpy
+
+directory = sys.argv[1]
+
+def state(step):
+    return {"weights": jnp.full((64, 64), step, jnp.float32), "key": jax.random.key(step), "step": jnp.int32(step)}
+
+def equal(a, b):
+    return jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), a, b))
+
+def child(pipe):  # forked before JAX has started anything
+    with saving.Checkpoints(directory + "/run", keep=2) as checkpoints:
+        step = checkpoints.latest_step() or 0
+        if step:
+            assert equal(checkpoints.restore(jax.eval_shape(lambda: state(0))), state(step))
+        if os.path.exists(directory + "/weights"):
+            alone = saving.load_weights(directory + "/weights", state(0)["weights"])
+            assert (alone == alone[0, 0]).all() and step - 1 <= alone[0, 0] <= step + 2
+        os.write(pipe, b"%d " % step)
+        while True:
+            step += 1
+            checkpoints.save(step, state(step))
+            saving.save_weights(directory + "/weights", state(step)["weights"])
+            if step % 2:  # every other save is overtaken by the next
+                checkpoints.wait()
+                os.write(pipe, b"%d " % step)
+
+draws, killed, done = random.Random(0), 0, 0
+for _ in range(12):
+    out, pipe = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            child(pipe)
+        finally:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(pipe)
+    text, wanted = b"", draws.randint(1, 3)
+    while text.count(b" ") < wanted and (more := os.read(out, 1000)):
+        text += more
+    time.sleep(draws.uniform(0, 0.15))
+    os.kill(process, signal.SIGKILL)
+    while more := os.read(out, 1000):
+        text += more
+    _, status = os.waitpid(process, 0)
+    assert os.WIFSIGNALED(status), "a child failed"
+    steps = [int(step) for step in text.split()]
+    assert steps[0] >= done, f"step {done} was lost: {steps}"
+    done, killed = steps[-1], killed + 1
+print(killed, done)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
+    got = subprocess.run(
+        [sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, timeout=300,
+        cwd=pathlib.Path(__file__).parents[2], env=dict(os.environ, JAX_PLATFORMS="cpu"),
+    )  # fmt: skip
+    assert got.returncode == 0, got.stderr[-4000:]
+    killed, done = map(int, got.stdout.split())
+    assert killed == 12 and done > 5
+    with saving.Checkpoints(tmp_path / "run", keep=1) as checkpoints:
+        assert checkpoints.latest_step() >= done
+        # What was left half-written goes with the next save.
+        checkpoints.save(checkpoints.latest_step() + 1, {"w": jnp.ones(1)})
+        wanted = [str(checkpoints.latest_step())]
+    assert os.listdir(tmp_path / "run") == wanted
+
+
+def test_a_reader_leaves_alone_what_another_process_is_writing(tmp_path):
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(1, {"w": jnp.ones(1)})
+    (tmp_path / "2.orbax-checkpoint-tmp").mkdir()
+    with saving.Checkpoints(tmp_path) as reader:
+        assert reader.latest_step() == 1 and reader.restore({"w": jnp.ones(1)})
+        assert (tmp_path / "2.orbax-checkpoint-tmp").exists()
+
+
+def test_a_checkpoint_whose_deletion_was_broken_off(tmp_path):
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        for i in (1, 2):
+            checkpoints.save(i, {"w": jnp.full(3, i)})
+    os.remove(tmp_path / "1" / "_CHECKPOINT_METADATA")
+    shutil.rmtree(tmp_path / "1" / "outline")
+    with saving.Checkpoints(tmp_path, keep=2) as checkpoints:
+        assert checkpoints.restore({"w": jnp.ones(3, int)})["w"].tolist() == [2, 2, 2]
+        with pytest.raises(
+            saving.CheckpointError, match=r"step 1 of .* is not whole: .*Choose another of \[1, 2\]"
+        ):
+            checkpoints.restore({"w": jnp.ones(3, int)}, step=1)
+        checkpoints.save(3, {"w": jnp.full(3, 3)})
+    assert sorted(os.listdir(tmp_path)) == ["2", "3"]
+
+
+def test_all_differences_are_said_before_anything_is_read(tmp_path):
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        saved = {
+            "a": jnp.ones((2, 3)),
+            "b": jnp.ones(2),
+            "c": jnp.ones(2),
+            "key": jax.random.key(0),
+            "old": jnp.ones(1),
+        }
+        checkpoints.save(5, saved)
+        checkpoints.wait()
+        shutil.rmtree(tmp_path / "5" / "state")  # so nothing can be read
+        wanted = {
+            "a": jnp.ones((3, 2)),
+            "b": jnp.ones(2, jnp.bfloat16),
+            "c": jnp.ones(2),
+            "new": jnp.ones(4, int),
+        }
+        wanted["key"] = jax.random.key(0, impl="rbg")
+        with pytest.raises(saving.CheckpointError) as caught:
+            checkpoints.restore(wanted)
+    head, *lines, mend = str(caught.value).splitlines()
+    assert head == f"restore: step 5 of {tmp_path} does not fit the target, and nothing was read:"
+    assert [line.strip() for line in lines] == [
+        "missing: ['new'], int32[4]",
+        "unexpected: ['old'], float32[1]",
+        "shape: ['a'] expects float32[3,2], was saved as float32[2,3]",
+        "dtype: ['b'] expects bfloat16[2], was saved as float32[2]",
+        "dtype: ['key'] expects key<rbg>[], was saved as key<fry>[]",
+    ]
+    assert mend.startswith("Mend: make the target of the model") and "sizes" in mend and "cast then" in mend
+
+
+# --- weights alone -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_weights_by_name(tmp_path, dtype):
+    from safetensors import safe_open
+
+    weights = jax.tree.map(lambda leaf: leaf.astype(dtype), begin(jax.random.key(0))["trainables"])
+    saving.save_weights(tmp_path / "weights", weights)
+    assert os.listdir(tmp_path) == ["weights"]
+    with safe_open(tmp_path / "weights", "numpy") as file:
+        assert sorted(file.keys()) == ["0.kernel", "1.bias", "3.kernel"]
+    target = jax.eval_shape(lambda: weights)
+    loaded = saving.load_weights(tmp_path / "weights", target)
+    assert bits(loaded) == bits(weights) and jax.tree.structure(loaded) == jax.tree.structure(weights)
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
+    for spec in (P("data"), P(None, "data"), P()):
+        target[0]["kernel"] = jax.ShapeDtypeStruct((6, 8), dtype, sharding=NamedSharding(mesh, spec))
+        loaded = saving.load_weights(str(tmp_path / "weights"), target)
+        assert bits(loaded) == bits(weights) and loaded[0]["kernel"].sharding == target[0]["kernel"].sharding
+    # Sharded weights are saved as wholes.
+    saving.save_weights(tmp_path / "again", loaded)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "weights").read_bytes()
+
+
+def test_odd_weights(tmp_path):
+    turned = np.arange(6.0, dtype="float32").reshape(2, 3).T  # not in C order
+    state = OPTIMIZER.init({"a": jnp.ones(2)})
+    weights = {
+        "a.b": turned,
+        "a": {"b": jnp.ones(()), "b\\": jnp.zeros((0, 2))},
+        "a\\": [state, jnp.array([True])],
+    }
+    saving.save_weights(tmp_path / "weights", weights)
+    loaded = saving.load_weights(tmp_path / "weights", weights)
+    assert bits(loaded) == bits(weights) and jax.tree.structure(loaded) == jax.tree.structure(weights)
+    saving.save_weights(tmp_path / "weights", jnp.arange(3.0))
+    assert saving.load_weights(tmp_path / "weights", jnp.ones(3)).tolist() == [0, 1, 2]
+    saving.save_weights(tmp_path / "weights", ())
+    assert saving.load_weights(tmp_path / "weights", ()) == ()
+
+
+def test_a_failed_save_leaves_the_old_weights(tmp_path, monkeypatch):
+    import safetensors.numpy
+
+    def fail(arrays, path):
+        pathlib.Path(path).write_bytes(b"half")
+        raise OSError("disk full")
+
+    saving.save_weights(tmp_path / "weights", {"w": jnp.ones(3)})
+    monkeypatch.setattr(safetensors.numpy, "save_file", fail)
+    with pytest.raises(OSError, match="disk full"):
+        saving.save_weights(tmp_path / "weights", {"w": jnp.zeros(3)})
+    assert os.listdir(tmp_path) == ["weights"]
+    assert saving.load_weights(tmp_path / "weights", {"w": jnp.ones(3)})["w"].tolist() == [1, 1, 1]
+
+
+def test_weights_of_another_model(tmp_path):
+    saving.save_weights(tmp_path / "w", {"a": jnp.ones((2, 3)), "b": jnp.ones(2), "old": jnp.ones(1)})
+    target = {
+        "a": jnp.ones((3, 2), jnp.float16),
+        "b": jnp.ones(2, jnp.bfloat16),
+        "new": {"kernel": jnp.ones(4)},
+    }
+    with pytest.raises(saving.CheckpointError) as caught:
+        saving.load_weights(tmp_path / "w", target)
+    head, *lines, mend = str(caught.value).splitlines()
+    assert head == f"load_weights: {tmp_path / 'w'} does not fit the target, and nothing was read:"
+    assert [line.strip() for line in lines] == [
+        "missing: ['new']['kernel'] ('new.kernel'), float32[4]",
+        "unexpected: old, float32[1]",
+        "shape and dtype: ['a'] ('a') expects float16[3,2], was saved as float32[2,3]",
+        "dtype: ['b'] ('b') expects bfloat16[2], was saved as float32[2]",
+    ]
+    assert mend.startswith("Mend: ")
+
+
+# --- wrong uses ----------------------------------------------------------------------------------------------------
+
+
+def with_one(use):
+    def run(path):
+        with saving.Checkpoints(path / "run") as checkpoints:
+            checkpoints.save(3, {"w": jnp.ones(2)})
+            use(checkpoints)
+
+    return run
+
+
+def closed(path):
+    with saving.Checkpoints(path) as checkpoints:
+        pass
+    checkpoints.save(1, {"w": jnp.ones(2)})
+
+
+def on_a_file(path):
+    (path / "file").write_text("")
+    saving.Checkpoints(path / "file")
+
+
+def no_safetensors(path):
+    (path / "file").write_text("no weights")
+    saving.load_weights(path / "file", {"w": jnp.ones(2)})
+
+
+W = {"w": jnp.ones(2)}
+WRONG = {
+    "keep nothing": (lambda path: saving.Checkpoints(path, keep=0), r"^Checkpoints: keep must be an integer of at least 1, got 0"),
+    "keep a bit": (lambda path: saving.Checkpoints(path, keep=True), r"keep must be an integer .*, got True"),
+    "no path": (lambda path: saving.Checkpoints(3), r"^Checkpoints: directory must be a path, got 3"),
+    "a file": (on_a_file, r"file is a file: name a directory"),
+    "closed": (closed, r"^Checkpoints: closed: make another"),
+    "a step below zero": (with_one(lambda c: c.save(-1, W)), r"^save: step must be an integer of at least 0, got -1"),
+    "half a step": (with_one(lambda c: c.save(3.5, W)), r"^save: step must be an integer .*, got 3\.5"),
+    "the same step": (with_one(lambda c: c.save(3, W)), r"^save: step must come after the last that was saved, 3, got 3: go on"),
+    "an earlier step": (with_one(lambda c: c.save(1, W)), r"^save: step must come after .*, 3, got 1"),
+    "numbers": (
+        with_one(lambda c: c.save(4, {"w": 1.0, "x": [jnp.ones(1), "text"]})),
+        r"^save: every leaf must be an array:\n  \['w'\] is 1\.0: wrap it in jnp\.asarray.*\n  \['x'\]\[1\] is 'text'",
+    ),
+    "a target is saved": (
+        with_one(lambda c: c.save(4, jax.eval_shape(lambda: W))),
+        r"^save: every leaf must be an array:\n  \['w'\] is a ShapeDtypeStruct, without numbers: give the arrays",
+    ),
+    "under jit": (with_one(lambda c: jax.jit(lambda w: c.save(4, w))(W)), r"\['w'\] is a .*Tracer, without numbers"),
+    "nothing there": (lambda path: saving.Checkpoints(path).restore(W), r"^restore: .* holds no checkpoint: look elsewhere"),
+    "no such step": (with_one(lambda c: c.restore(W, step=4)), r"^restore: .* holds no step 4, but \[3\]"),
+    "the arguments exchanged": (with_one(lambda c: c.restore(3, W)), r"^restore: step must be an integer .*, got \{"),
+    "a number for a target": (with_one(lambda c: c.restore({"w": 1})), r"^restore: every leaf must be an array:\n  \['w'\] is 1"),
+    "another target": (with_one(lambda c: c.restore({"v": jnp.ones(2)})), r"missing: \['v'\].*\n  unexpected: \['w'\]"),
+    "weights that are numbers": (lambda path: saving.save_weights(path / "w", {"w": 1}), r"^save_weights: .*\['w'\] is 1"),
+    "keys for weights": (
+        lambda path: saving.save_weights(path / "w", {"k": jax.random.key(0), "c": jnp.ones(1, complex)}),
+        r"^save_weights: nothing was saved:\n  \['c'\] is complex64\[1\]: convert it to one of float64, .*\n  \['k'\] is key<fry>",
+    ),
+    "a name that is taken": (
+        lambda path: saving.save_weights(path / "w", {"__metadata__": jnp.ones(1)}),
+        r"\['__metadata__'\] has a name that safetensors keeps for itself",
+    ),
+    "a file of something else": (no_safetensors, r"^load_weights: .* is no whole file of safetensors: "),
+    "a number for target weights": (lambda path: saving.load_weights(path / "w", 1), r"^load_weights: .*it is 1: wrap"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_uses(wrong, message, tmp_path):
+    with pytest.raises(saving.CheckpointError, match="(?s)" + message):
+        wrong(tmp_path)
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        saving.load_weights(tmp_path / "none", W)
+
+
+def test_missing_packages_are_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "orbax.checkpoint", None)
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with pytest.raises(
+        ImportError, match=r"^Checkpoints needs orbax: pip install mlax-tutorial\[saving\]\.$"
+    ):
+        saving.Checkpoints(tmp_path)
+    with pytest.raises(
+        ImportError, match=r"^save_weights needs safetensors: pip install mlax-tutorial\[saving\]"
+    ):
+        saving.save_weights(tmp_path / "w", W)
+    with pytest.raises(
+        ImportError, match=r"^load_weights needs safetensors: pip install mlax-tutorial\[saving\]"
+    ):
+        saving.load_weights(tmp_path / "w", W)
