@@ -1,12 +1,12 @@
 """``summary``: what a model holds, as a table."""
 
-import html
 import math
 from typing import Any, NamedTuple
 
 import jax
 
 from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.tables import as_html, as_text
 
 
 class Row(NamedTuple):
@@ -36,42 +36,18 @@ class Summary(NamedTuple):
         return sum(row.bytes for row in self.rows)
 
     def _cells(self):
-        cells = [
+        rows = [
             (row.path, row.role, str(row.shape), row.dtype, f"{row.parameters:,}", f"{row.bytes:,}")
             for row in self.rows
         ]
-        return cells, (
-            "total",
-            "",
-            "",
-            "",
-            f"{sum(row.parameters for row in self.rows):,}",
-            f"{self.bytes:,}",
-        )
+        parameters = sum(row.parameters for row in self.rows)
+        return Row._fields, rows, ("total", "", "", "", f"{parameters:,}", f"{self.bytes:,}"), 2
 
     def __repr__(self):
-        cells, total = self._cells()
-        table = [Row._fields, *cells, total]
-        widths = [max(len(line[column]) for line in table) for column in range(len(Row._fields))]
-        lines = ["  ".join(_align(*item) for item in zip(line, widths, range(6))).rstrip() for line in table]
-        rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
-        return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
+        return as_text(*self._cells())
 
     def _repr_html_(self):
-        cells, total = self._cells()
-        style = 'style="text-align: {}"'
-        sides = [style.format("left" if column < 4 else "right") for column in range(6)]
-        head = "".join(f'<th scope="col" {side}>{name}</th>' for name, side in zip(Row._fields, sides))
-        body = [
-            "<tr>"
-            + "".join(f"<td {side}>{html.escape(cell)}</td>" for cell, side in zip(line, sides))
-            + "</tr>"
-            for line in (*cells, total)
-        ]
-        return (
-            '<table class="nn-summary"><caption>Arrays of the model</caption>'
-            f"<thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-        )
+        return as_html("Arrays of the model", "nn-summary", *self._cells())
 
 
 def summary(model: Layer, x: Any, **inputs) -> Summary:
@@ -109,7 +85,3 @@ def summary(model: Layer, x: Any, **inputs) -> Summary:
             where = jax.tree_util.keystr(path)
             rows.append(Row(where, role, leaf.shape, str(leaf.dtype), size, size * leaf.dtype.itemsize))
     return Summary(tuple(rows))
-
-
-def _align(cell: str, width: int, column: int) -> str:
-    return cell.ljust(width) if column < 4 else cell.rjust(width)

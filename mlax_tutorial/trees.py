@@ -1,0 +1,365 @@
+"""Trees of arrays: count, print, compare, choose leaves by name, take apart, put together.
+
+A tree is any pytree whose leaves are arrays: weights, gradients, the state of an optimizer.
+Placeholders (``jax.ShapeDtypeStruct``) and typed random keys are leaves like any other, so
+that ``describe(jax.eval_shape(model.init, key, x))`` tells the size of a model that fits
+into no memory. Nothing is copied to the host, except where values are compared.
+
+Three ways to say which leaves are meant, ``where``, everywhere:
+
+* a pattern for the whole path, ``"*['kernel']"``, in which ``*`` stands for anything. Paths
+  are as ``jax.tree_util.keystr`` writes them, and as ``nn.summary`` and errors show them;
+* a function from the path to a ``bool``, as the optimizers take it;
+* a tree of ``bool`` like the tree itself, which may look at the leaves, too:
+  ``jax.tree.map(lambda leaf: leaf.ndim > 1, tree)``.
+
+A pattern or a function that chooses nothing is refused: a misspelt name would do nothing,
+without a word. A tree of ``bool`` may be all ``False``.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.nn.errors import describe as in_words
+from mlax_tutorial.optim.paths import fits, flatten, some
+from mlax_tutorial.tables import as_html, as_text
+
+
+def count(tree: Any) -> int:
+    """How many numbers a tree holds: the sizes of its leaves, added up. A random key counts as one.
+
+    Raises:
+      ValueError: if a leaf is no array.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> count({"kernel": jnp.ones((4, 3)), "bias": jnp.ones(3)})
+      15
+    """
+    return sum(math.prod(leaf.shape) for leaf in _arrays("count", tree).values())
+
+
+def nbytes(tree: Any) -> int:
+    """How many bytes the numbers of a tree take, counted once however many devices hold them.
+
+    Raises:
+      ValueError: if a leaf is no array.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> nbytes({"kernel": jax.ShapeDtypeStruct((4, 3), jnp.bfloat16), "bias": jnp.ones(3)})
+      36
+    """
+    return sum(map(_bytes, _arrays("nbytes", tree).values()))
+
+
+def select(tree: Any, where: Any) -> dict[str, Any]:
+    """The chosen leaves by their paths, in the order of the tree; pure.
+
+    Args:
+      tree: any pytree.
+      where: a pattern, a function from a path to ``bool``, or a tree of ``bool``: see the top.
+
+    Raises:
+      ValueError: if ``where`` is nothing of the kind, or a pattern or a function that
+        chooses nothing.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> weights = ({"kernel": jnp.ones((4, 3))}, {"bias": jnp.zeros(3)})
+      >>> select(weights, "*['bias']")
+      {"[1]['bias']": Array([0., 0., 0.], dtype=float32)}
+    """
+    paths, leaves, _ = flatten(tree)
+    meant = _meant("select", tree, where)
+    return {path: leaf for path, leaf, chosen in zip(paths, leaves, meant) if chosen}
+
+
+def update(tree: Any, where: Any, function: Callable[[Any], Any]) -> Any:
+    """The same tree with ``function`` applied to the chosen leaves; pure.
+
+    Args:
+      tree: any pytree.
+      where: a pattern, a function from a path to ``bool``, or a tree of ``bool``: see the top.
+      function: from a leaf to what shall take its place.
+
+    Raises:
+      ValueError: as :func:`select`, and if ``function`` is none.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> update({"kernel": jnp.ones(2), "bias": jnp.ones(2)}, "['bias']", jnp.zeros_like)
+      {'bias': Array([0., 0.], dtype=float32), 'kernel': Array([1., 1.], dtype=float32)}
+    """
+    if not callable(function):
+        raise ValueError(f"update: function must be one of a leaf, got {in_words(function)}.")
+    _, leaves, structure = flatten(tree)
+    meant = _meant("update", tree, where)
+    leaves = [function(leaf) if chosen else leaf for leaf, chosen in zip(leaves, meant)]
+    return jax.tree.unflatten(structure, leaves)
+
+
+def partition(tree: Any, where: Any) -> tuple[Any, Any]:
+    """Take a tree apart into ``(chosen, rest)``: each has holes where the other has leaves; pure.
+
+    A hole is ``()``, a container with nothing in it, as for a layer without variables and a
+    weight that :class:`optim.Freeze` keeps from its optimizer. JAX sees no leaf there, so
+    either part is a tree for ``jax.grad``, ``jax.jit`` and any optimizer. (``None`` would be
+    as empty, but means "not mapped" where JAX asks for axes and shardings.)
+
+    Args:
+      tree: any pytree.
+      where: a pattern, a function from a path to ``bool``, or a tree of ``bool``: see the top.
+
+    Raises:
+      ValueError: as :func:`select`.
+
+    Example: gradients of a part of the weights.
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn, trees
+      >>> model, x = nn.Series(nn.Linear(3), nn.Linear(1)), jnp.ones((2, 4))
+      >>> trainables, _ = model.init(jax.random.key(0), x)
+      >>> head, body = trees.partition(trainables, "[1]*")
+      >>> def loss(head, body):
+      ...     return jnp.sum(model.fwd(x, trees.combine(head, body), ())[0])
+      >>> jax.tree.map(jnp.shape, jax.grad(loss)(head, body))
+      ({'kernel': ()}, {'kernel': (3, 1)})
+    """
+    _, leaves, structure = flatten(tree)
+    meant = _meant("partition", tree, where)
+
+    def part(wanted):
+        kept = [leaf if chosen is wanted else () for leaf, chosen in zip(leaves, meant)]
+        return jax.tree.unflatten(structure, kept)
+
+    return part(True), part(False)
+
+
+def combine(*trees: Any) -> Any:
+    """Put together what :func:`partition` took apart: at each place the leaf that is there; pure.
+
+    Args:
+      *trees: one or more trees that are alike except for their holes, ``()``.
+
+    Raises:
+      ValueError: if the trees are not alike, or several have a leaf at one place.
+
+    Example:
+      >>> combine({"kernel": 1.0, "bias": ()}, {"kernel": (), "bias": 2.0})
+      {'bias': 2.0, 'kernel': 1.0}
+    """
+    if not trees:
+        raise ValueError("combine: expects at least one tree, got none.")
+
+    def fill(path, *candidates):
+        found = [item for item in candidates if not _is_hole(item)]
+        if len(found) > 1:
+            where = jax.tree_util.keystr(path) or "the root"
+            raise ValueError(
+                f"combine: {where} is there {len(found)} times, {', '.join(map(in_words, found))}: "
+                "at each place, all trees but one must have a hole, ()."
+            )
+        if found and not jax.tree_util.all_leaves(found):
+            raise ValueError(_unlike(trees))
+        return found[0] if found else ()
+
+    try:
+        return jax.tree_util.tree_map_with_path(fill, *trees, is_leaf=_is_hole)
+    except ValueError as error:
+        if str(error).startswith("combine: "):
+            raise
+        raise ValueError(_unlike(trees)) from None
+
+
+def differences(expected: Any, got: Any, *, rtol: float = 0.0, atol: float = 0.0) -> list[str]:
+    """All in which two trees differ, a line each; an empty list if they do not.
+
+    A leaf may be missing or unexpected, and differ in shape, dtype or values. Values are
+    compared only where shapes agree and both have some: a ``jax.ShapeDtypeStruct`` has none.
+    They differ where ``|expected - got| > atol + rtol * |expected|``; NaN equals NaN, and
+    random keys are equal or not.
+
+    Args:
+      expected: what is wanted.
+      got: what came.
+      rtol, atol: how much values may differ.
+
+    Raises:
+      ValueError: if a leaf is no array, or a tolerance is negative.
+      TracerArrayConversionError: on traced values, which have no values yet.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> expected = {"kernel": jnp.ones((4, 3)), "bias": jnp.zeros(3)}
+      >>> got = {"kernel": jnp.ones((4, 2)), "bias": jnp.array([0, 0.5, 0])}
+      >>> for line in differences(expected, got):
+      ...     print(line)
+      values: ['bias'] in 1 of 3, by at most 0.5
+      shape: ['kernel'] expects float32[4,3], got float32[4,2]
+    """
+    if not (rtol >= 0 and atol >= 0):  # also refuses NaN
+        raise ValueError(f"differences: rtol and atol must be at least 0, got {rtol} and {atol}.")
+    left, right = _arrays("differences", expected), _arrays("differences", got)
+    lines = [f"missing: {_name(p)}, {in_words(left[p])}" for p in left if p not in right]
+    lines += [f"unexpected: {_name(p)}, {in_words(right[p])}" for p in right if p not in left]
+    for path in left:
+        if path in right:
+            lines += _leaf_differences(_name(path), left[path], right[path], rtol, atol)
+    structures = jax.tree.structure(expected), jax.tree.structure(got)
+    if left.keys() == right.keys() and structures[0] != structures[1]:
+        lines.append("containers: expects {}, got {}".format(*structures))
+    return lines
+
+
+class Row(NamedTuple):
+    """One leaf of a tree."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    numbers: int
+    bytes: int
+
+
+class Description(NamedTuple):
+    """The leaves of a tree, one :class:`Row` each; prints as a table, in a notebook as HTML."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers the tree holds."""
+        return sum(row.numbers for row in self.rows)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes they take."""
+        return sum(row.bytes for row in self.rows)
+
+    def _cells(self):
+        rows = [
+            (path, str(shape), dtype, f"{numbers:,}", f"{size:,}")
+            for path, shape, dtype, numbers, size in self.rows
+        ]
+        totals = ("total", "", "", f"{self.numbers:,}", f"{self.bytes:,}")
+        return Row._fields, rows, totals, 2
+
+    def __repr__(self):
+        return as_text(*self._cells())
+
+    def _repr_html_(self):
+        return as_html("Leaves of the tree", "trees-description", *self._cells())
+
+
+def describe(tree: Any) -> Description:
+    """Tabulate the leaves of a tree: path, shape, dtype, how many numbers and bytes, and totals.
+
+    Raises:
+      ValueError: if a leaf is no array.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn, trees
+      >>> model = nn.Series(nn.Linear(3), nn.Bias())
+      >>> x = jax.ShapeDtypeStruct((1, 4), jnp.bfloat16)
+      >>> trees.describe(jax.eval_shape(model.init, jax.random.key(0), x)[0])
+      path           shape   dtype     numbers  bytes
+      -----------------------------------------------
+      [0]['kernel']  (4, 3)  bfloat16       12     24
+      [1]['bias']    (3,)    bfloat16        3      6
+      -----------------------------------------------
+      total                                 15     30
+    """
+    return Description(
+        tuple(
+            Row(path, leaf.shape, str(leaf.dtype), math.prod(leaf.shape), _bytes(leaf))
+            for path, leaf in _arrays("describe", tree).items()
+        )
+    )
+
+
+def _arrays(name, tree):
+    """The leaves by path; refuse what is no array."""
+    paths, leaves, _ = flatten(tree)
+    for path, leaf in zip(paths, leaves):
+        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            raise ValueError(
+                f"{name}: {_name(path)} expects an array, got {in_words(leaf)}: use jnp.asarray(…)."
+            )
+    return dict(zip(paths, leaves))
+
+
+def _bytes(leaf):
+    return math.prod(leaf.shape) * leaf.dtype.itemsize
+
+
+def _name(path):
+    return path or "the root"
+
+
+def _meant(name, tree, where):
+    """For each leaf, whether ``where`` chooses it."""
+    paths, leaves, structure = flatten(tree)
+    if isinstance(where, str) or callable(where):
+        meant = [fits(where, path) for path in paths]
+        if paths and not any(meant):
+            raise ValueError(
+                f"{name}: where must choose at least one leaf, but chose none of {len(paths)}: "
+                f"their paths are {some(paths)}."
+            )
+        return meant
+    answers, answers_structure = jax.tree.flatten(where)
+    are_bools = all(isinstance(item, (bool, np.bool_)) for item in answers)
+    if answers_structure != structure or not are_bools:
+        raise ValueError(
+            f"{name}: where must be a pattern, a function from a path to a bool, or a tree of "
+            f"Python bools like the tree itself, got {in_words(where)}."
+        )
+    return [bool(item) for item in answers]
+
+
+def _is_hole(item):
+    return type(item) is tuple and not item
+
+
+def _unlike(trees):
+    shown = "\n  ".join(str(jax.tree.structure(tree)) for tree in trees)
+    return f"combine: the trees must be alike but for holes, and their structures are\n  {shown}"
+
+
+def _leaf_differences(path, expected, got, rtol, atol):
+    kinds = [kind for kind in ("shape", "dtype") if getattr(expected, kind) != getattr(got, kind)]
+    if kinds:
+        yield f"{' and '.join(kinds)}: {path} expects {in_words(expected)}, got {in_words(got)}"
+    abstract = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in (expected, got))
+    if "shape" in kinds or abstract:
+        return
+    keys = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in (expected, got)]
+    if any(keys):
+        if not kinds and not np.array_equal(*map(jax.random.key_data, (expected, got))):
+            yield f"values: {path} differs"
+        return
+    left, right = _exact(expected), _exact(got)
+    with np.errstate(invalid="ignore", over="ignore"):
+        same = (left == right) | ((left != left) & (right != right))
+        distance = np.where(same, 0, np.abs(left - right))
+        # NaN or infinity on one side alone is never near.
+        near = (distance < np.inf) & (distance <= atol + rtol * np.abs(left))
+    if (differ := ~same & ~near).any():
+        largest = float(np.max(distance[differ]))
+        yield f"values: {path} in {differ.sum():,} of {differ.size:,}, by at most {largest:.3g}"
+
+
+def _exact(leaf):
+    """The numbers in NumPy, wide enough to subtract."""
+    values = np.atleast_1d(np.asarray(leaf))
+    if jnp.issubdtype(values.dtype, jnp.complexfloating):
+        return values.astype(np.complex128)
+    if jnp.issubdtype(values.dtype, jnp.integer):
+        return values.astype(object)  # Python's, which neither wrap round nor lose digits
+    return values.astype(np.float64)
