@@ -96,7 +96,7 @@ class Cell(Layer):
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        raise LayerError(self, "is one step of a loop over time: put it into one, nn.Recurrent(cell).")
+        raise LayerError(self, "is one step of a loop over time: wrap it in nn.Recurrent(cell).")
 
 
 class FusedCell(Cell):
@@ -122,8 +122,8 @@ class FusedCell(Cell):
         keys = jax.random.split(key, 3)
 
         def draw(key, names, shape):
-            keys = jax.random.split(key, gates)
-            blocks = [self.initialize(name, keys[gate], shape, dtype) for gate, name in enumerate(names)]
+            named = zip(names, jax.random.split(key, gates))
+            blocks = [self.initialize(name, key, shape, dtype) for name, key in named]
             return jnp.concatenate(blocks, axis=-1)
 
         kernels = ["kernel_initializer"] * gates, ["recurrent_initializer"] * gates
