@@ -24,6 +24,7 @@ Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``
 
 from mlax_tutorial.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
 from mlax_tutorial.nn.composite import Call, Composite
+from mlax_tutorial.nn.conv import Conv, ConvTranspose
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.embed import Embed
 from mlax_tutorial.nn.errors import LayerError
@@ -33,14 +34,15 @@ from mlax_tutorial.nn.linear import Bias, Linear, Scaler
 from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
 from mlax_tutorial.nn.normalization import BatchNorm, GroupNorm, LayerNorm, RMSNorm
 from mlax_tutorial.nn.parallel import Parallel, Residual
+from mlax_tutorial.nn.pooling import AvgPool, MaxPool, SumPool
 from mlax_tutorial.nn.recurrent import Bidirectional, Recurrent
 from mlax_tutorial.nn.series import Series
 from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
 
 __all__ = [
-    "BatchNorm", "Bias", "Bidirectional", "Call", "Cell", "Composite", "Dropout", "Embed",
+    "AvgPool", "BatchNorm", "Bias", "Bidirectional", "Call", "Cell", "Composite", "Conv", "ConvTranspose", "Dropout", "Embed",
     "F", "Flatten", "GRUCell", "GroupNorm", "LSTMCell", "Layer", "LayerError", "LayerNorm",
-    "Linear", "MultiHeadAttention", "Parallel", "RMSNorm", "RNNCell", "Recurrent", "Remat",
-    "Residual", "Scaler", "Series", "Stack", "Summary", "summary",
+    "Linear", "MaxPool", "MultiHeadAttention", "Parallel", "RMSNorm", "RNNCell", "Recurrent", "Remat",
+    "Residual", "Scaler", "Series", "Stack", "SumPool", "Summary", "summary",
 ]  # fmt: skip

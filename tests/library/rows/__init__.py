@@ -7,7 +7,16 @@ import dataclasses
 import inspect
 
 from mlax_tutorial import nn, optim
-from tests.library.rows import attention, basic, containers, embed, normalization, optimizers, recurrent
+from tests.library.rows import (
+    attention,
+    basic,
+    containers,
+    convolution,
+    embed,
+    normalization,
+    optimizers,
+    recurrent,
+)
 from tests.library.rows.row import LayerRow
 
 LAYERS: list[LayerRow] = [
@@ -15,6 +24,7 @@ LAYERS: list[LayerRow] = [
     *embed.LAYERS,
     *normalization.LAYERS,
     *attention.LAYERS,
+    *convolution.LAYERS,
     *recurrent.LAYERS,
     *containers.LAYERS,
 ]

@@ -1,0 +1,191 @@
+"""``MaxPool``, ``AvgPool`` and ``SumPool``: one number for each window."""
+
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from mlax_tutorial.nn.hyperparameters import (
+    axes_from_the_end,
+    boolean,
+    floating_dtype,
+    hyperparameter,
+    optional,
+    show,
+)
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.windows import check_room, each, each_axis, padding, pads, settle, sizes, spans
+from mlax_tutorial.numeric import accumulator
+
+
+class _Pool(Layer):
+    """What the three share: which windows there are."""
+
+    window_shape: tuple[int, ...] = hyperparameter(sizes)
+    strides: int | tuple[int, ...] | None = hyperparameter(optional(each_axis()), default=None)
+    padding: Any = hyperparameter(padding, default="VALID")
+    dilation: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
+    axes: tuple[int, ...] | None = hyperparameter(optional(axes_from_the_end), default=None)
+
+    def __post_init__(self):
+        super().__post_init__()
+        count = len(self.window_shape)
+        if self.strides is not None and each(self.strides, count) == self.window_shape:
+            object.__setattr__(self, "strides", None)
+        if self.axes == self._usual_axes:
+            object.__setattr__(self, "axes", None)
+        elif self.axes is not None and len(self.axes) != count:
+            raise ValueError(
+                f"{type(self).__name__}: axes must be {count}, as many as the window has, got {show(self.axes)}."
+            )
+        settle(self, count, "strides", "padding", "dilation")
+        wide = spans(self.window_shape, self.dilation)
+        if not isinstance(self.padding, str) and any(
+            max(rim) >= span for rim, span in zip(pads(self.padding, None, wide, 1, 1), wide)
+        ):
+            raise ValueError(
+                f"{type(self).__name__}: padding must be less than what the window spans, {wide}, or a window would hold "
+                f"nothing else, got {show(self.padding)}."
+            )
+
+    @property
+    def _usual_axes(self):
+        count = len(self.window_shape)
+        return tuple(range(-count - 1, -1))
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        axes = self.axes or self._usual_axes
+        self.check_floating(x, minimum_ndim=-axes[0])
+        lengths = tuple(x.shape[axis] for axis in axes)
+        strides = self.window_shape if self.strides is None else self.strides
+        rims = pads(self.padding, lengths, self.window_shape, strides, self.dilation)
+        check_room(self, x, lengths, self.window_shape, rims, self.dilation)
+        return _pool(self, rims, x), non_trainables
+
+    def _over_all_axes(self, ndim, rims):
+        """The windows as ``jax.lax.reduce_window`` wants them: for every axis of the input."""
+        axes, count = self.axes or self._usual_axes, len(self.window_shape)
+        strides = self.window_shape if self.strides is None else each(self.strides, count)
+        rows = (self.window_shape, strides, rims, each(self.dilation, count))
+        spread = [[1] * ndim, [1] * ndim, [(0, 0)] * ndim, [1] * ndim]
+        for row, values in zip(spread, rows):
+            for axis, value in zip(axes, values):
+                row[axis] = value
+        names = "window_dimensions", "window_strides", "padding", "window_dilation"
+        return dict(zip(names, map(tuple, spread)))
+
+
+class MaxPool(_Pool):
+    """Take the largest element of each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
+
+    As many axes are pooled as ``window_shape`` has numbers; by default those before the last one, the channels. Where
+    several elements are the largest, the gradient flows to the first of them.
+
+    Args:
+      window_shape: the size of the window along each axis; one number for sequences.
+      strides: how far the window moves each time; by default its own size, so that windows do not overlap.
+      padding: with minus infinity, which is never the largest: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, a number for all
+        sides, or a number or a pair ``(before, after)`` an axis; as for :class:`Conv`.
+      dilation: distance between the elements that a window sees; one number, or one an axis.
+      axes: which axes are pooled, counted from the end and in ascending order: ``(-2, -1)`` are those of channel-first
+        images.
+
+    Raises:
+      LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> x = jnp.arange(16.0).reshape(4, 4, 1)
+      >>> nn.MaxPool((2, 2)).fwd(x, (), ())[0][..., 0]
+      Array([[ 5.,  7.],
+             [13., 15.]], dtype=float32)
+    """
+
+    def _reduce(self, x, windows):
+        return lax.reduce_window(x, np.asarray(-np.inf, x.dtype), lax.max, **windows)
+
+
+class SumPool(_Pool):
+    """Add up each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
+
+    Args:
+      window_shape, strides, dilation, axes: as for :class:`MaxPool`.
+      padding: with zeros, otherwise as for :class:`MaxPool`.
+      accum_dtype: in which the sums are taken; ``None`` is float32 for half precision, otherwise the input's.
+
+    Raises:
+      LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> nn.SumPool(2, strides=1).fwd(jnp.array([[1.0], [2.0], [4.0]]), (), ())[0]
+      Array([[3.],
+             [6.]], dtype=float32)
+    """
+
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def _reduce(self, x, windows):
+        return _sums(x, self.accum_dtype or accumulator(x.dtype), windows).astype(x.dtype)
+
+
+class AvgPool(_Pool):
+    """Average each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
+
+    Args:
+      window_shape, strides, dilation, axes: as for :class:`MaxPool`.
+      padding: with zeros, otherwise as for :class:`MaxPool`.
+      count_include_pad: whether padding counts: either each sum is divided by the size of the window, or by how many
+        elements of the input are in it.
+      accum_dtype: in which the averages are taken; ``None`` is float32 for half precision, otherwise the input's.
+
+    Raises:
+      LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> x = jnp.array([[2.0], [4.0], [6.0]])
+      >>> nn.AvgPool(2, padding="SAME").fwd(x, (), ())[0]
+      Array([[3.],
+             [3.]], dtype=float32)
+      >>> nn.AvgPool(2, padding="SAME", count_include_pad=False).fwd(x, (), ())[0]
+      Array([[3.],
+             [6.]], dtype=float32)
+    """
+
+    count_include_pad: bool = hyperparameter(boolean, default=True)
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def _reduce(self, x, windows):
+        dtype = self.accum_dtype or accumulator(x.dtype)
+        sums = _sums(x, dtype, windows)
+        count = np.full((1,) * x.ndim, math.prod(self.window_shape))
+        if not self.count_include_pad:  # known from the shapes alone, axis by axis
+            inside = [_inside(axis, x.shape[axis], sums.shape[axis], windows) for axis in range(x.ndim)]
+            count = functools.reduce(np.multiply, np.ix_(*inside))
+        return (sums / jnp.broadcast_to(jnp.asarray(count, dtype), sums.shape)).astype(x.dtype)
+
+
+# As in linear.py: a function of its own, which JAX traces and differentiates once for all layers alike.
+@functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
+def _pool(layer, rims, x):
+    return layer._reduce(x, layer._over_all_axes(x.ndim, rims))
+
+
+def _sums(x, dtype, windows):
+    # NumPy's zero: JAX knows a sum, and its gradient, by a number that it can look at.
+    return lax.reduce_window(x.astype(dtype), np.zeros((), dtype), lax.add, **windows)
+
+
+def _inside(axis, length, places, windows):
+    """For each window, how many of its elements along an axis are the input's."""
+    size, stride, (before, _), step = (values[axis] for values in windows.values())
+    elements = np.arange(places)[:, None] * stride + np.arange(size) * step - before
+    return ((elements >= 0) & (elements < length)).sum(axis=1)

@@ -1,0 +1,97 @@
+"""What convolution and pooling share: windows that slide along some axes."""
+
+from typing import Any
+
+from jax import lax
+
+from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, integer, show
+from mlax_tutorial.nn.layer import Layer
+
+PADDINGS = ("VALID", "SAME", "SAME_LOWER")
+
+
+def sizes(value) -> tuple[int, ...]:
+    """A tuple of positive integers, from one or several."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    if not values:
+        raise ValueError("must name at least one axis")
+    return tuple(map(integer, values))
+
+
+def each_axis(minimum: int = 1):
+    """One integer, or a tuple of them, one an axis."""
+
+    def canonicalize(value):
+        if isinstance(value, (tuple, list)):
+            return tuple(integer(number, minimum) for number in value)
+        return integer(value, minimum)
+
+    return canonicalize
+
+
+def padding(value) -> str | int | tuple[tuple[int, int], ...]:
+    """A word, one number for all sides, or a pair of numbers an axis."""
+    if isinstance(value, str) and value.upper() in PADDINGS:
+        return value.upper()
+    try:
+        if not isinstance(value, (tuple, list)):
+            return integer(value, minimum=0)
+        pairs = [item if isinstance(item, (tuple, list)) else (item, item) for item in value]
+        return tuple((integer(before, minimum=0), integer(after, minimum=0)) for before, after in pairs)
+    except ValueError:
+        words = ", ".join(map(repr, PADDINGS))
+        raise ValueError(
+            f"must be {words}, an integer of at least 0, or one such or a pair (before, after) for each axis"
+        ) from None
+
+
+def settle(layer: Layer, count: int, *names: str) -> None:
+    """Refuse fields that are not of ``count`` axes, and write those that say the same for all axes in one way."""
+    for name in names:
+        value = getattr(layer, name)
+        if not isinstance(value, tuple):
+            continue
+        if len(value) != count:
+            raise ValueError(
+                f"{type(layer).__name__}: {name} must be for {count} axes, as many as the window has, got {show(value)}."
+            )
+        numbers = {number for item in value for number in (item if isinstance(item, tuple) else (item,))}
+        if len(numbers) == 1:
+            object.__setattr__(layer, name, numbers.pop())
+    if layer.padding == 0:
+        object.__setattr__(layer, "padding", "VALID")
+    canonicalize_fields(layer)  # their values count
+
+
+def each(value, count: int) -> tuple[Any, ...]:
+    """One value an axis, from the canonical form."""
+    return value if isinstance(value, tuple) else (value,) * count
+
+
+def spans(window, dilation) -> tuple[int, ...]:
+    """How many elements lie between the first and the last of a window, both included."""
+    return tuple((size - 1) * step + 1 for size, step in zip(window, each(dilation, len(window))))
+
+
+def pads(padding, lengths, window, strides, dilation) -> tuple[tuple[int, int], ...]:
+    """How many elements are put before and after each axis."""
+    count = len(window)
+    if padding == "VALID":
+        return ((0, 0),) * count
+    if isinstance(padding, str):
+        wide = spans(window, dilation)
+        return tuple(lax.padtype_to_pads(lengths, wide, each(strides, count), padding))
+    return padding if isinstance(padding, tuple) else ((padding, padding),) * count
+
+
+def check_room(layer: Layer, x, lengths, window, padding, dilation) -> None:
+    """Refuse an input into which not a single window fits."""
+    for length, span, (before, after) in zip(lengths, spans(window, dilation), padding):
+        if length + before + after < span or not length:
+            raise LayerError(
+                layer,
+                f"a window that spans {spans(window, dilation)} does not fit into {describe(x)}, which is "
+                f"{tuple(lengths)} along the axes of the window, with padding {padding}: use a smaller window, or "
+                "more padding.",
+            )
