@@ -145,8 +145,8 @@ class AdamW(Adam):
     large gradients are pulled less.
 
     Args:
-      learning_rate, first_decay, second_decay, epsilon, epsilon_inside, nesterov, first_moment_dtype,
-        second_moment_dtype: as for :class:`Adam`.
+      learning_rate, first_decay, second_decay, epsilon, epsilon_inside, nesterov: as for :class:`Adam`.
+      first_moment_dtype, second_moment_dtype: as for :class:`Adam`.
       weight_decay: :math:`\lambda`, of at least 0; a leaf.
       where: which weights decay, by path, as for ``optim.WeightDecay``; ``None`` is all.
 

@@ -86,7 +86,8 @@ def trace(function: Callable, *args: Any, **kwargs: Any) -> Trace:
 
     Args:
       function: any function that ``jax.jit`` takes.
-      *args, **kwargs: pytrees of arrays, or of ``jax.ShapeDtypeStruct``.
+      *args: pytrees of arrays, or of ``jax.ShapeDtypeStruct``.
+      **kwargs: likewise.
 
     Returns:
       A `Trace`: as the last expression of a cell it is a figure with a button for the next line, one for the

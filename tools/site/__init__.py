@@ -1,13 +1,14 @@
-"""The book's own Sphinx extension: boxes with titles, header buttons, page descriptions, a light theme.
+"""The book's own Sphinx extension: boxes with titles, header buttons, page descriptions, reference pages, a light theme.
 
 `_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
 """
 
-from . import assets, boxes, pages
+from . import assets, boxes, pages, reference
 
 
 def setup(app):
     boxes.setup(app)
     pages.setup(app)
+    reference.setup(app)
     assets.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -59,7 +59,7 @@ def chromium():
 def pages(folder):
     """The site's pages, as paths relative to `folder`: those of the book, then the site's own."""
     folder = Path(folder)
-    found = sorted(path.relative_to(folder).as_posix() for path in folder.glob("book/*.html"))
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.glob("book/**/*.html"))
     return [*found, *(name for name in ("search.html", "404.html") if (folder / name).is_file())]
 
 

@@ -1,0 +1,51 @@
+"""The reference: everything public stands on one page, with an example; signatures are as a reader writes them."""
+
+import inspect
+import re
+
+import pytest
+
+from mlax_tutorial import nn, optim
+from tests.site.conftest import ROOT
+from tools.site import reference
+
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "book/reference").glob("*.md")}
+WRITTEN = re.findall(r"\.\. auto\w+:: mlax_tutorial\.([\w.]+)", "".join(PAGES.values()))
+NAMES = [f"{module.__name__.rpartition('.')[2]}.{name}" for module in (nn, optim) for name in module.__all__]
+
+
+def found(name):
+    module, _, name = name.partition(".")
+    return getattr({"nn": nn, "optim": optim}[module], name)
+
+
+@pytest.mark.parametrize("public", NAMES)
+def test_everything_public_stands_on_one_page(public):
+    assert WRITTEN.count(public) == 1, (
+        f"add `.. autoclass:: mlax_tutorial.{public}` to a page in book/reference/"
+    )
+
+
+@pytest.mark.parametrize("public", NAMES)
+def test_everything_public_has_an_example(public):
+    """Errors, named tuples and two bases need none; `make test` runs the others (`--doctest-modules`)."""
+    thing = found(public)
+    if inspect.isclass(thing) and issubclass(thing, (BaseException, tuple)):
+        pytest.skip("needs none")
+    if thing in (optim.Transformation, optim.Optimizer):
+        pytest.skip("is a base")
+    assert ">>> " in (inspect.getdoc(thing) or "")
+
+
+def test_signatures_show_defaults_without_types_and_addresses():
+    text = reference.signature(nn.Linear)
+    assert text.startswith("(out_features, kernel_initializer=lecun_normal, transposed_kernel=False")
+    assert not re.search(r"0x|Callable|Any", text)
+
+
+def test_long_signatures_are_no_lists():
+    body = '<dl class="py"><dt class="sig sig-object">f(<dl><dd>x,</dd></dl>)</dt><dd>Text.</dd></dl>'
+    wanted = (
+        '<dl class="py"><dt class="sig sig-object">f(<span class="sig-lines"><span>x,</span></span>)</dt>'
+    )
+    assert reference.mend_signatures(body) == wanted + "<dd>Text.</dd></dl>"
