@@ -21,7 +21,10 @@ parallelism over ``"model"``, on eight devices::
   out)`` and for those of a ``nn.Stack``, ``(depth, in, out)``. ``P("stage", ...)`` shares
   out the depth itself.
 * What remains is plain JAX: ``jax.jit`` of the usual step sees where its arguments live and
-  divides the work.
+  divides the work. Name the places of its outputs, too; XLA might choose others for them::
+
+    places = jax.tree.map(lambda leaf: leaf.sharding, (trainables, state))
+    step = jax.jit(step, donate_argnums=(0, 1), out_shardings=(*places, None))  # None: the loss
 """
 
 from collections.abc import Callable, Sequence

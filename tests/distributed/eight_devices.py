@@ -43,7 +43,7 @@ def init_is_that_of_one_device():
 def fully_sharded_and_tensor_parallel():
     trainables, _, state = variables()
     ids = jax.device_put(m.IDS, NamedSharding(MESH, P("data")))
-    trainables, state, losses = m.train(m.jit(m.train_step), trainables, state, ids)
+    trainables, state, losses = m.train(m.sharded_step(trainables, state), trainables, state, ids)
     m.check_parts((trainables, state, losses), m.on_one_device()[1])
     m.check_places(trainables, state)
 

@@ -45,7 +45,7 @@ def trained():
     if not TRAINED:
         trainables, _, state = sharding.init(*ARGUMENTS)
         ids = jax.make_array_from_callback(m.IDS.shape, NamedSharding(MESH, P("data")), lambda i: m.IDS[i])
-        trainables, state, losses = m.train(m.jit(m.train_step), trainables, state, ids)
+        trainables, state, losses = m.train(m.sharded_step(trainables, state), trainables, state, ids)
         TRAINED.update(trainables=trainables, state=state, losses=losses)
     return TRAINED["trainables"], TRAINED["state"], TRAINED["losses"]
 
