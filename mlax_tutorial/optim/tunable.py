@@ -157,6 +157,16 @@ def whole(value):
     )
 
 
+def whole_or_zero(value):
+    """An integer of at least 0, stored as an int32 scalar."""
+    return _scalar(
+        value,
+        lambda number: 0 <= number < 2**31 and number == int(number),
+        "must be a whole number of at least 0",
+        np.int32,
+    )
+
+
 def _scalar(value, allowed, wanted, dtype=np.float32):
     if isinstance(value, jax.core.Tracer):  # built inside jit: nothing to compare yet
         if value.shape or not is_real(value.dtype):

@@ -275,7 +275,8 @@ def test_weights_of_another_dtype_do_not_change_the_output_dtype(row, param_dtyp
     trainables, non_trainables = init(row, x)
     trainables = jax.tree.map(lambda leaf: leaf.astype(param_dtype), trainables)
     y, _ = row.layer.fwd(x, trainables, non_trainables, key=keys(row))
-    assert y.dtype == (x.dtype if row.ids is None else param_dtype)
+    wanted = row.layer.policy.output_dtype if row.of_dtype else x.dtype
+    assert y.dtype == (wanted if row.ids is None else param_dtype)
     gradients = jax.grad(lambda t: jnp.sum(row.layer.fwd(x, t, non_trainables, key=keys(row))[0]))(trainables)
     assert jax.tree.map(lambda g: g.dtype, gradients) == jax.tree.map(lambda t: t.dtype, trainables)
 

@@ -15,6 +15,7 @@ from tests.library.rows import (
     embed,
     normalization,
     optimizers,
+    precision,
     recurrent,
 )
 from tests.library.rows.row import LayerRow
@@ -27,6 +28,7 @@ LAYERS: list[LayerRow] = [
     *convolution.LAYERS,
     *recurrent.LAYERS,
     *containers.LAYERS,
+    *precision.LAYERS,
 ]
 OPTIMIZER_ROWS = optimizers.OPTIMIZER_ROWS
 OPTIMIZERS = optimizers.OPTIMIZERS

@@ -1,6 +1,8 @@
 """What a row of the law table holds."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from mlax_tutorial import nn
 
@@ -20,6 +22,8 @@ class LayerRow:
       ids: the input holds integers below this number; the dtype laws then vary ``param_dtype``.
       averages: it mixes the examples of a training batch, so there only ``vmap`` equals a loop; and its non_trainables
         are running averages, held in the dtype of the sums (float32 for a half-precision input).
+      of_dtype: makes the layer that works in a dtype throughout, where a policy says so and not the input; the
+        output of ``layer`` then has the policy's dtype, whatever comes in.
       unlike: layers that must not equal it.
       same: makes an equal layer by other means.
     """
@@ -30,6 +34,7 @@ class LayerRow:
     accumulates: frozenset[str] = frozenset()
     ids: int | None = None
     averages: bool = False
+    of_dtype: Callable[[Any], nn.Layer] | None = None
     unlike: tuple[nn.Layer, ...] = ()
     same: nn.Layer | None = None
 
@@ -38,7 +43,9 @@ class LayerRow:
         return repr(self.layer)
 
     def declared(self, dtype) -> nn.Layer:
-        """The layer, set to ``dtype`` where its input, being integers, does not."""
+        """The layer, set to ``dtype`` where its input, being integers, does not, or a policy stands against it."""
+        if self.of_dtype is not None:
+            return self.of_dtype(dtype)
         return self.layer if self.ids is None else _with_param_dtype(self.layer, dtype)
 
 

@@ -1,0 +1,495 @@
+"""Mixed precision: compute in half precision, keep the weights in float32, lose no small gradient.
+
+A :class:`Policy` says which dtype is used where, and applies that to a model whose layers know
+nothing of it. bfloat16 needs no more. float16 does: it has no numbers below ``6e-8``, so small
+gradients would be zero. A *loss scale* multiplies the loss, and with it every gradient on its
+way back, and divides afterwards; what overflows is noticed, and that step is skipped.
+
+Reference: Micikevicius et al., *Mixed Precision Training*, ICLR (2018).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import (
+    canonicalize_fields,
+    floating_dtype,
+    hyperparameter,
+    optional,
+    show,
+)
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.series import child
+from mlax_tutorial.nn.stack import Wrapper
+from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.optim import OptimizerError, apply_updates
+from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole, whole_or_zero
+from mlax_tutorial.training import _is_optax
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Policy:
+    """Which dtype is used where; :meth:`apply` makes a model keep to it.
+
+    Args:
+      compute_dtype: of activations, and of the weights that they meet.
+      param_dtype: of all trainables and their gradients, whatever the layers say.
+      accum_dtype: of sums, wherever a layer has a hyperparameter ``accum_dtype`` that was left
+        at ``None``; one that is set stands. ``None`` is each layer's own choice: at least
+        float32 nearly everywhere.
+      output_dtype: of the model's output; ``None`` is ``param_dtype``, so that a loss is exact.
+
+    Raises:
+      ValueError: if one of them is no floating-point dtype.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn, precision
+      >>> policy = precision.Policy("bfloat16")
+      >>> model, x = policy.apply(nn.Series(nn.Linear(3), nn.Bias())), jnp.ones((2, 4))
+      >>> trainables, _ = model.init(jax.random.key(0), x)
+      >>> y, _ = model.fwd(x, trainables, ())
+      >>> trainables[0]["kernel"].dtype, y.dtype
+      (dtype('float32'), dtype('float32'))
+      >>> y == model.layer.fwd(x, trainables, ())[0]  # rounded to bfloat16 inside
+      Array([[False, False, False],
+             [False, False, False]], dtype=bool)
+    """
+
+    compute_dtype: Any = hyperparameter(floating_dtype)
+    param_dtype: Any = hyperparameter(floating_dtype, default="float32")
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    output_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def __post_init__(self):
+        canonicalize_fields(self)
+        if self.output_dtype is None:
+            object.__setattr__(self, "output_dtype", self.param_dtype)
+
+    def apply(self, layer: Layer) -> "MixedPrecision":
+        """The same layer, or model, in these dtypes: a layer like any other.
+
+        Raises:
+          ValueError: if ``layer`` is no layer.
+        """
+        return MixedPrecision(layer, self)
+
+    def _values(self):
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+    def __reduce__(self):
+        return Policy, self._values()
+
+    def __repr__(self):
+        names = [field.name for field in dataclasses.fields(self)]
+        shown = [f"{name}={show(value)}" for name, value in zip(names, self._values())]
+        return f"Policy({', '.join(shown)})"
+
+
+def _policy(value) -> Policy:
+    if not isinstance(value, Policy):
+        raise ValueError("must be a precision.Policy")
+    return value
+
+
+class MixedPrecision(Wrapper):
+    """What :meth:`Policy.apply` returns: a layer that keeps to a policy. Shape as the layer's.
+
+    ``init`` makes the trainables that the layer itself would, in ``param_dtype``. ``fwd`` casts
+    them, the input and further inputs to ``compute_dtype``, and the output to
+    ``output_dtype``; so the gradients come back in ``param_dtype``. Integers, booleans and keys
+    stay what they are, and so do the non_trainables, which ``init`` makes as for an input of
+    ``compute_dtype``. The variables are the layer's own: weights trained without a policy fit.
+
+    Args:
+      layer: any layer.
+      policy: the dtypes.
+
+    Raises:
+      LayerError: whatever the layer finds wrong.
+
+    Example: ids in, float32 logits out, bfloat16 between.
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn, precision
+      >>> model = nn.Series(nn.Embed(10, 4), nn.F(jnp.tanh), nn.Linear(10))
+      >>> model, ids = precision.Policy("bfloat16").apply(model), jnp.arange(3)
+      >>> trainables, _ = model.init(jax.random.key(0), ids)
+      >>> gradients = jax.grad(lambda t: model.fwd(ids, t, ())[0].sum())(trainables)
+      >>> jax.tree.map(lambda gradient: gradient.dtype.name, gradients)
+      ({'embed': 'float32'}, (), {'kernel': 'float32'})
+    """
+
+    layer: Layer = hyperparameter(child)
+    policy: Policy = hyperparameter(_policy)
+
+    def __post_init__(self):
+        super().__post_init__()
+        layer = self.layer
+        if (dtype := self.policy.accum_dtype) is not None:
+            layer = _replace(layer, "accum_dtype", lambda old: dtype if old is None else old)
+        object.__setattr__(self, "_layer", layer)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        x, trainables, inputs = self._enter(x, trainables, inputs)
+        y, updated = self._layer.fwd(
+            x, trainables, non_trainables, key=key, inference_mode=inference_mode, **inputs
+        )
+        return self._leave(y), jax.tree.map(_like, updated, non_trainables)
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs):
+        x, trainables, inputs = self._enter(x, trainables, inputs)
+        y, cache = self._layer.decode(x, trainables, non_trainables, cache, **inputs)
+        return self._leave(y), cache
+
+    def _enter(self, *trees):
+        return cast(trees, self.policy.compute_dtype)
+
+    def _leave(self, y):
+        return cast(y, self.policy.output_dtype)
+
+    def _outline(self, records, path, key, x, **inputs):
+        # Phase one does as fwd does, with weights in compute_dtype: what it records is what
+        # each layer will meet. Only then are the weights made, in param_dtype.
+        x, inputs = self._enter(x, inputs)
+        layer = _replace(self._layer, "param_dtype", lambda old: self.policy.compute_dtype)
+        y, trainables, non_trainables = layer._outline(records, path, key, x, **inputs)
+        return self._leave(y), cast(trainables, self.policy.param_dtype), non_trainables
+
+    def _build(self, records, path, key):
+        layer = _replace(self._layer, "param_dtype", lambda old: self.policy.param_dtype)
+        trainables, non_trainables = layer._build(records, path, key)
+        # A layer without a param_dtype makes its trainables in the dtype of its input.
+        return cast(trainables, self.policy.param_dtype), non_trainables
+
+    def _build_cache(self, records, path, length):
+        return self._layer._build_cache(records, path, length)
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """Convert the floating-point arrays of a tree to ``dtype``, and leave all else as it is; pure.
+
+    Raises:
+      ValueError: if ``dtype`` is no floating-point dtype.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> cast({"x": jnp.ones(2), "ids": jnp.arange(2)}, "bfloat16")
+      {'ids': Array([0, 1], dtype=int32), 'x': Array([1, 1], dtype=bfloat16)}
+    """
+    try:
+        dtype = floating_dtype(dtype)
+    except ValueError as error:
+        raise ValueError(f"cast: dtype {error}, got {show(dtype)}.") from None
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if _is_floating(leaf) else leaf, tree)
+
+
+class LossScale(Tunable):
+    """Base of the loss scales: pytrees of scalars, whose methods are pure.
+
+    Attributes:
+      value: the factor by which losses are multiplied now, a float32 scalar.
+    """
+
+    value: jax.Array = number(positive)
+
+    def scale(self, loss: jax.Array) -> jax.Array:
+        """Multiply a loss, before it is differentiated; the result is at least float32.
+
+        Raises:
+          OptimizerError: if ``loss`` is no floating-point array.
+        """
+        if not _is_floating(loss):
+            raise OptimizerError(
+                f"{type(self).__name__}: loss expects a floating-point array, got "
+                f"{describe(loss)}: scale the loss alone, inside the function to differentiate."
+            )
+        dtype = accumulator(loss.dtype)
+        return jnp.asarray(loss, dtype) * self.value.astype(dtype)
+
+    def unscale(self, gradients: Any) -> Any:
+        """Divide gradients of a scaled loss; the results are at least float32, since float16
+        would lose once more what scaling has saved.
+
+        Raises:
+          OptimizerError: if a gradient is no floating-point array.
+        """
+
+        def divide(path, gradient):
+            if not _is_floating(gradient):
+                raise OptimizerError(
+                    f"{type(self).__name__}: gradients{jax.tree_util.keystr(path)} expects a "
+                    f"floating-point array, got {describe(gradient)}: pass what jax.grad returned."
+                )
+            dtype = accumulator(gradient.dtype)
+            return jnp.asarray(gradient, dtype) / self.value.astype(dtype)
+
+        return jax.tree_util.tree_map_with_path(divide, gradients)
+
+    def adjust(self, finite: jax.Array) -> "LossScale":
+        """The scale for the next step.
+
+        Args:
+          finite: whether all gradients of this step were, a scalar ``bool``: :func:`all_finite`.
+
+        Raises:
+          OptimizerError: if ``finite`` is something else.
+        """
+        self._check_finite(finite)
+        return self
+
+    def _check_finite(self, finite):
+        if not _is_bool(finite):
+            raise OptimizerError(
+                f"{type(self).__name__}: finite must be one bool, got {describe(finite)}: make it "
+                "with precision.all_finite(gradients)."
+            )
+
+
+class StaticLossScale(LossScale):
+    """Multiply the loss by the same number at every step.
+
+    Args:
+      value: the number, above 0. A power of 2 rounds nothing.
+
+    Raises:
+      OptimizerError: if it is not, and as the methods say.
+
+    Example: a gradient that float16 cannot hold.
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import precision
+      >>> def loss(w):
+      ...     return jnp.float32(1e-4) * (jnp.float16(1e-4) * w).astype(jnp.float32)
+      >>> jax.grad(loss)(jnp.float16(1))
+      Array(0., dtype=float16)
+      >>> scale = precision.StaticLossScale(2**15)
+      >>> gradient = jax.grad(lambda w: scale.scale(loss(w)))(jnp.float16(1))
+      >>> print(f"{scale.unscale(gradient):.1e}")
+      1.0e-08
+
+    Reference: Micikevicius et al., *Mixed Precision Training*, ICLR (2018), section 3.2.
+    """
+
+
+class DynamicLossScale(LossScale):
+    """Multiply the loss by as much as the gradients bear, found by trial.
+
+    After ``period`` steps in a row with finite gradients the value grows by ``factor``; after
+    a step with others it shrinks by it. Such a step must be skipped: see :func:`accept`.
+
+    Args:
+      value: to begin with. (The scale of a later step holds the value of then.)
+      factor: by which the value grows and shrinks, at least 1. Powers of 2 round nothing.
+      period: how many finite steps make it grow, a whole number.
+      minimum: below which the value does not shrink.
+      count: how many finite steps there were since the value last changed.
+
+    Raises:
+      OptimizerError: on other numbers, and as the methods say.
+
+    Example:
+      >>> from mlax_tutorial import precision
+      >>> scale = precision.DynamicLossScale(period=2)
+      >>> for finite in (False, True, True):
+      ...     scale = scale.adjust(finite)
+      ...     print(scale.value, scale.count)
+      16384.0 0
+      16384.0 1
+      32768.0 0
+
+    Reference: Micikevicius et al., *Mixed Precision Training*, ICLR (2018), section 3.2; numbers
+    and rules are those of DeepMind's library jmp.
+    """
+
+    value: jax.Array = number(positive, default=2.0**15)
+    factor: jax.Array = number(at_least(1), default=2.0)
+    period: jax.Array = number(whole, default=2000)
+    minimum: jax.Array = number(positive, default=1.0)
+    count: jax.Array = number(whole_or_zero, default=0)
+
+    def adjust(self, finite):
+        self._check_finite(finite)
+        count = self.count + 1
+        grown = self.value * self.factor
+        grows = (count >= self.period) & jnp.isfinite(grown)
+        shrunk = jnp.maximum(self.value / self.factor, self.minimum)
+        value = jnp.where(finite, jnp.where(grows, grown, self.value), shrunk)
+        count = jnp.where(finite & (count < self.period), count, jnp.zeros_like(count))
+        # Not by the constructor, which looks at the numbers and would wait for them.
+        leaves = (value, self.factor, self.period, self.minimum, count)
+        return jax.tree.unflatten(jax.tree.structure(self), leaves)
+
+
+def all_finite(tree: Any) -> jax.Array:
+    """Whether no floating-point number of a tree is infinite or NaN, a scalar ``bool``; pure.
+
+    Raises:
+      ValueError: if a leaf is no array.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> all_finite({"kernel": jnp.ones(3), "bias": jnp.array([0.0, jnp.inf])})
+      Array(False, dtype=bool)
+    """
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            where = jax.tree_util.keystr(path) or "the root"
+            raise ValueError(f"all_finite: {where} expects an array, got {describe(leaf)}.")
+    finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if _is_inexact(leaf)]
+    return jnp.all(jnp.array(finite, bool))
+
+
+def accept(finite: jax.Array, new: Any, old: Any) -> Any:
+    """``new`` if ``finite``, else ``old``, decided on the device; pure.
+
+    Give it all that a step changes, and the step is skipped as a whole: trainables, state of
+    the optimizer and non_trainables, the running statistics of what has just overflowed.
+
+    Args:
+      finite: a scalar ``bool``.
+      new, old: two trees of the same structure, shapes and dtypes.
+
+    Raises:
+      ValueError: if ``finite`` is no scalar ``bool``, or the trees differ.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> accept(jnp.array(False), {"w": jnp.full(2, jnp.nan)}, {"w": jnp.ones(2)})
+      {'w': Array([1., 1.], dtype=float32)}
+    """
+    if not _is_bool(finite):
+        raise ValueError(f"accept: finite must be one bool, got {describe(finite)}.")
+
+    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
+    def choose(path, new, old):
+        if (jnp.shape(new), jnp.result_type(new)) != (jnp.shape(old), jnp.result_type(old)):
+            where = jax.tree_util.keystr(path) or "the root"
+            raise ValueError(
+                f"accept: {where} expects {describe(old)} as before, got {describe(new)}: a step "
+                "must keep shapes and dtypes."
+            )
+        return jax.lax.select(finite, jnp.asarray(new), jnp.asarray(old))
+
+    finite = jnp.asarray(finite)
+    return jax.tree_util.tree_map_with_path(choose, new, old)
+
+
+class ScaledState(NamedTuple):
+    """What :func:`make_scaled_step` carries from step to step.
+
+    Attributes:
+      scale: the loss scale.
+      inner: the state of the optimizer.
+    """
+
+    scale: LossScale
+    inner: Any
+
+
+def make_scaled_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
+    """``training.make_step`` with a loss scale; what overflows changes nothing.
+
+    All in one program: nobody waits for the device to learn whether a step was skipped.
+
+    Args:
+      model: any layer, as a rule what a :class:`Policy` made of one.
+      loss: ``(outputs, targets) -> scalar``.
+
+    Returns:
+      ``step(optimizer, trainables, non_trainables, state, key, x, targets)`` as
+      ``training.make_step`` returns it, for ``training.fit``, too. The state is
+      ``ScaledState(scale, optimizer.init(trainables))``. The loss that comes back is not scaled.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn, optim, precision
+      >>> model, x, y = nn.Linear(1), jnp.ones((8, 3)), jnp.ones((8, 1))
+      >>> model = precision.Policy("float16").apply(model)
+      >>> step = precision.make_scaled_step(model, lambda y, t: jnp.mean((y - t) ** 2))
+      >>> trainables, rest = model.init(jax.random.key(0), x)
+      >>> optimizer = optim.SGD(0.1)
+      >>> scale = precision.DynamicLossScale()
+      >>> state = precision.ScaledState(scale, optimizer.init(trainables))
+      >>> for _ in range(20):
+      ...     trainables, rest, state, value = step(optimizer, trainables, rest, state, None, x, y)
+      >>> bool(value < 1e-3)
+      True
+    """
+
+    def objective(trainables, non_trainables, scale, key, x, targets):
+        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key)
+        value = loss(outputs, targets)
+        return scale.scale(value), (value, non_trainables)
+
+    def step(optimizer, trainables, non_trainables, state, key, x, targets):
+        _check_state(state)
+        gradients, (value, updated) = jax.grad(objective, has_aux=True)(
+            trainables, non_trainables, state.scale, key, x, targets
+        )
+        gradients = state.scale.unscale(gradients)
+        finite = all_finite(gradients)
+        update = optimizer.update if _is_optax(optimizer) else optimizer.step
+        updates, inner = update(gradients, state.inner, trainables)
+        new = apply_updates(trainables, updates), updated, inner
+        old = trainables, non_trainables, state.inner
+        trainables, non_trainables, inner = accept(finite, new, old)
+        state = ScaledState(state.scale.adjust(finite), inner)
+        return trainables, non_trainables, state, value
+
+    donated = ("trainables", "non_trainables", "state")
+    with_ours = jax.jit(step, donate_argnames=donated)
+    with_optax = jax.jit(step, donate_argnames=donated, static_argnames="optimizer")
+
+    def either(optimizer, *args):
+        return (with_optax if _is_optax(optimizer) else with_ours)(optimizer, *args)
+
+    return either
+
+
+def _check_state(state):
+    if not isinstance(state, ScaledState) or not isinstance(state.scale, LossScale):
+        raise ValueError(
+            f"make_scaled_step: state must be ScaledState(scale, optimizer.init(trainables)), got "
+            f"{describe(state)}."
+        )
+
+
+def _is_bool(value):
+    return isinstance(value, bool) or (
+        getattr(value, "shape", None) == () and getattr(value, "dtype", None) == jnp.bool_
+    )
+
+
+def _is_inexact(leaf):
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact)
+
+
+def _is_floating(leaf):
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def _like(leaf, old):
+    return leaf.astype(old.dtype) if _is_floating(old) and leaf.dtype != old.dtype else leaf
+
+
+def _replace(value, name, function):
+    """A layer with the field ``name`` replaced by ``function`` of it, in it and all it holds."""
+    if type(value) is tuple:
+        items = tuple(_replace(item, name, function) for item in value)
+        return items if any(new is not old for new, old in zip(items, value)) else value
+    if not isinstance(value, Layer):
+        return value
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    new = {
+        field: function(old) if field == name else _replace(old, name, function)
+        for field, old in fields.items()
+    }
+    if all(new[field] is fields[field] for field in fields):
+        return value
+    made = object.__new__(type(value))  # not by its constructor, which may have other parameters
+    made.__setstate__(new)
+    return made
