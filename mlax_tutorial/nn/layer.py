@@ -148,7 +148,7 @@ class Layer:
     def __setstate__(self, state):
         for name, value in state.items():
             object.__setattr__(self, name, value)
-        canonicalize_fields(self)
+        self.__post_init__()  # what a class derives from its fields, too: a container's children
 
     def __copy__(self):  # nothing can change, and a deep copy of a function may be another function
         return self
