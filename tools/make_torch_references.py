@@ -188,6 +188,7 @@ TRANSPOSED = [
 POOLING = [
     ((9,), 3, (2,), {}),
     ((9,), 3, (3,), {"stride": 2, "padding": 1}),
+    ((9,), 2, (3,), {"stride": 1, "dilation": 2}),
     ((6, 7), 2, (2, 2), {}),
     ((6, 7), 2, (3, 2), {"stride": [2, 1]}),
     ((6, 7), 2, (3, 3), {"stride": 2, "padding": 1}),
@@ -212,7 +213,9 @@ def convolution():
                     x, weight, bias, **{k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
                 )
 
-            file.record(f"{name} {sizes} {kernel} {options}", function, shapes, **options)
+            file.record(
+                f"{name} {sizes} {kernel} {options}", function, shapes, transposed=transposed, **options
+            )
     return file
 
 
@@ -221,6 +224,8 @@ def pooling():
     for sizes, channels, window, options in POOLING:
         for kind in ("max", "average", "average without padding"):
             if kind == "average without padding" and "padding" not in options:
+                continue
+            if kind != "max" and "dilation" in options:  # which PyTorch's averages do not have
                 continue
             operation = getattr(F, f"{'max' if kind == 'max' else 'avg'}_pool{len(sizes)}d")
             extra = {} if kind == "max" else {"count_include_pad": kind == "average"}
@@ -232,6 +237,10 @@ def pooling():
                 window=window,
                 **options,
             )
+    ties = np.round(
+        draw("ties", "x", 2, 2, 6, 7)
+    )  # where several are the largest, the gradient has to choose
+    file.record("ties", lambda x: F.max_pool2d(x, 3, 2), {"x": ties}, kind="max", window=[3, 3], stride=2)
     for dimensions in (1, 2, 3):
         shape = (2, 3, 4, 3, 2)[: 2 + dimensions]
         for kind in ("max", "avg"):
@@ -623,7 +632,9 @@ def optimizer():
         "adamw with large decay", lambda p: optim.AdamW(p, 0.1, betas=(0.8, 0.99), eps=1e-3, weight_decay=0.5)
     )
     clip = torch.nn.utils
-    run("norm", lambda p: optim.SGD(p, 0.1, momentum=0.9), lambda p: clip.clip_grad_norm_(p, 5.0))
+    # Half of the gradients are longer than 170.
+    for case, bound in [("norm", 5.0), ("norm of some", 170.0)]:
+        run(case, lambda p: optim.SGD(p, 0.01, momentum=0.9), lambda p: clip.clip_grad_norm_(p, bound))
     run("value", lambda p: optim.SGD(p, 0.1, momentum=0.9), lambda p: clip.clip_grad_value_(p, 0.5))
     run("average", lambda p: optim.SGD(p, 0.01, momentum=0.9), decay=0.9)
     run("accumulate", lambda p: optim.Adam(p, 0.01), every=2)
