@@ -43,6 +43,13 @@ help: ## list the targets
 	UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) sync --locked --quiet --python 3.13 --group bench
 	@touch $@
 
+# PyTorch, for `make bench` alone. The CPU's wheels are small; where they cannot be had, the usual ones do as well.
+.venv-torch/.made: benchmarks/torch/requirements.txt | $(UV)
+	$(UV) venv --quiet --clear --python 3.11 .venv-torch
+	$(UV) pip install --quiet --python .venv-torch --torch-backend cpu --requirement benchmarks/torch/requirements.txt \
+	  || $(UV) pip install --quiet --python .venv-torch --requirement benchmarks/torch/requirements.txt
+	@touch $@
+
 env: .venv/.made ## make the environment: .venv/bin/python
 	@echo "The environment is ready: $(PYTHON)"
 
@@ -105,7 +112,9 @@ test-colab: .venv/.made ## open each chapter alone, as Colab does
 
 # --- measurements -------------------------------------------------------------------------------------------------
 
-bench: .venv-bench/.made ## time the library beside its peers
+bench: .venv-bench/.made ## time the library beside its peers, PyTorch among them if it can be installed
+	@$(MAKE) --no-print-directory .venv-torch/.made \
+	  || { rm -rf .venv-torch; echo "PyTorch cannot be installed here; the others take part."; }
 	.venv-bench/bin/python -m benchmarks
 
 clean: ## remove what was built; environments stay

@@ -1,5 +1,6 @@
-"""The results as Markdown and JSON, with all that must be known to read them."""
+"""The results as Markdown, JSON and a plot, with all that must be known to read them."""
 
+import dataclasses
 import datetime
 import importlib.metadata
 import json
@@ -59,6 +60,26 @@ def step_table(results: dict[str, contest.Result]) -> list[list[str]]:
     return rows
 
 
+def program_table(results: dict[str, contest.Result]) -> list[list[str]]:
+    base = next(iter(results.values())).program
+    rows = [["contender", "GFLOP", "MB moved", "to by hand", "MB held", "to by hand", "instructions"]]
+    for name, result in results.items():
+        program = result.program
+        if program is not None:
+            rows.append(
+                [
+                    name,
+                    f"{program.flops / 1e9:.3g}",
+                    f"{program.bytes / 1e6:.4g}",
+                    f"{program.bytes / base.bytes:.2f}",
+                    f"{program.memory / 1e6:.4g}",
+                    f"{program.memory / base.memory:.2f}",
+                    str(program.instructions),
+                ]
+            )
+    return rows
+
+
 def import_table(results: dict[str, tuple[float, ...]]) -> list[list[str]]:
     base = next(iter(results.values()))
     rows = [["import", "time", "to jax", "quartiles"]]
@@ -76,7 +97,7 @@ def table(rows: list[list[str]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def markdown(where: dict, about: dict[str, str], steps: dict[str, dict], imports: dict) -> str:
+def markdown(where: dict, about: dict[str, str], steps: dict[str, dict], imports: dict, notes=()) -> str:
     """The whole report."""
     versions = ", ".join(f"{name} {version}" for name, version in where["versions"].items())
     rounds = len(next(iter(next(iter(steps.values())).values())).steps)
@@ -85,9 +106,11 @@ def markdown(where: dict, about: dict[str, str], steps: dict[str, dict], imports
         f"{where['date']}, {where['system']}, Python {where['python']}, {versions}. Load when it began: "
         f"{where['load']}. {rounds} rounds, in turns. Written by `python -m benchmarks`; what the columns mean "
         "stands in [the README](../README.md).",
+        *notes,
+        f"![Times of a step and of a first call, to those of hand-written JAX]({stem(where)}.svg)",
     ]
     for name, results in steps.items():
-        parts += [f"## `{name}`: {about[name]}", table(step_table(results))]
+        parts += [f"## `{name}`: {about[name]}", table(step_table(results)), table(program_table(results))]
     if imports:
         parts += ["## Imports", table(import_table(imports))]
     return "\n\n".join(parts) + "\n"
@@ -107,6 +130,7 @@ def data(where: dict, steps: dict[str, dict], imports: dict) -> dict:
                     "first_calls": rounded(result.first_calls),
                     "traces": result.traces,
                 }
+                | ({"program": dataclasses.asdict(result.program)} if result.program else {})
                 for name, result in results.items()
             }
             for workload, results in steps.items()
@@ -115,13 +139,57 @@ def data(where: dict, steps: dict[str, dict], imports: dict) -> dict:
     }
 
 
-def write(folder: pathlib.Path, where: dict, about, steps, imports) -> list[pathlib.Path]:
-    """Writes both forms under the device's name; returns the files."""
+def stem(where: dict) -> str:
+    """The name of the files for this machine."""
+    return re.sub(r"[^a-z0-9]+", "-", where["device"].lower()).strip("-")
+
+
+def plot(where: dict, steps: dict[str, dict], path: pathlib.Path) -> None:
+    """The ratios to hand-written JAX, a panel a workload: dots are medians, lines quartiles, circles first calls."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(name for results in steps.values() for name in results))
+    across = min(3, len(steps))
+    down = -(-len(steps) // across)
+    figure = Figure(
+        figsize=(0.5 + 3.4 * across, 0.6 + (0.5 + 0.21 * len(names)) * down), layout="constrained"
+    )
+    panels = figure.subplots(down, across, sharey=True, squeeze=False).flat
+    for panel, (workload, results) in zip(panels, steps.items()):
+        base = next(iter(results.values()))
+        for place, name in enumerate(names):
+            if name in results:
+                result = results[name]
+                low, middle, high = contest.ratios(result.steps, base.steps)
+                _, first, _ = contest.ratios(result.first_calls, base.first_calls)
+                color = "C3" if name == "mlax_tutorial" else "C0"
+                panel.plot([low, high], [place, place], color=color, linewidth=2)
+                panel.plot(middle, place, "o", color=color, markersize=5)
+                panel.plot(first, place, "o", color=color, markersize=5, fillstyle="none")
+        panel.axvline(1, color="gray", linewidth=0.8, zorder=0)
+        panel.set(title=workload, xscale="log", yticks=range(len(names)), yticklabels=names)
+        panel.xaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.xaxis.set_minor_formatter("")
+    for panel in panels:
+        panel.set_visible(False)
+    figure.axes[0].invert_yaxis()
+    figure.supxlabel(
+        f"to hand-written JAX, {where['device']}: a step (filled, with quartiles), a first call (open)",
+        fontsize=9,
+    )
+    with matplotlib.rc_context({"svg.hashsalt": "benchmarks"}):  # the same figures give the same file
+        figure.savefig(path, metadata={"Date": None})
+
+
+def write(folder: pathlib.Path, where: dict, about, steps, imports, notes=()) -> list[pathlib.Path]:
+    """Writes tables, figures and plot under the device's name; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / re.sub(r"[^a-z0-9]+", "-", where["device"].lower()).strip("-")
-    written = stem.with_suffix(".md"), stem.with_suffix(".json")
-    written[0].write_text(markdown(where, about, steps, imports), encoding="utf-8")
+    written = [folder / f"{stem(where)}.{kind}" for kind in ("md", "json", "svg")]
+    written[0].write_text(markdown(where, about, steps, imports, notes), encoding="utf-8")
     text = json.dumps(data(where, steps, imports), indent=1)
     text = re.sub(r"\[[^\[\]{}]*\]", lambda match: " ".join(match[0].split()), text)  # a list on one line
     written[1].write_text(text + "\n", encoding="utf-8")
-    return list(written)
+    plot(where, steps, written[2])
+    return written

@@ -16,18 +16,20 @@ class Workload:
     """A training step that every contender writes in its own way.
 
     A contender is a function ``contender(weights, batch, tally)``. It builds its model and returns
-    ``start(learning_rate)``, which makes a training run from the very weights given, and returns ``step()``: one
-    step, whose loss it returns. What ``start`` needs to do only once in a program stands before it, so that five
-    learning rates are traced as often as they would be there. ``tally()`` stands in the loss, to count traces.
+    ``start(learning_rate)``, which makes a training run from the very weights given, a `loops.Run`. What ``start``
+    needs to do only once in a program stands before it, so that five learning rates are traced as often as they would
+    be there. ``tally()`` stands in the loss, to count traces.
 
     Attributes:
       name: of its file.
       about: what it is, in a few words.
-      weights: makes the first weights, as NumPy arrays.
+      weights: makes the first weights, a tree of NumPy arrays.
       small: makes weights of fewer or smaller layers that fit the same batch: traces are counted on them, as their
         number does not depend on the sizes, and compiling does.
       batch: makes one batch, ``(x, labels)``, as NumPy arrays.
       contenders: by name, the hand-written one first: it is what the others are compared with.
+      without_draws: the same without random numbers, if there are any: then losses are compared on these.
+      learning_rate: with which it trains.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Workload:
     small: Callable[[], Any]
     batch: Callable[[], tuple]
     contenders: Mapping[str, Callable]
+    without_draws: Mapping[str, Callable] | None = None
+    learning_rate: float = 0.01
 
 
 def all_workloads() -> dict[str, Workload]:

@@ -1,6 +1,5 @@
 """The benchmarks run, and what makes their figures worth reading holds: equal work, equal counting, honest ratios."""
 
-import functools
 import json
 
 import jax
@@ -8,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import contest, dense, report
+from benchmarks import contest, dense, loops, pytorch, report
 from benchmarks.workload import BY_HAND, OURS, Workload, all_workloads
 
 SIZES = (6, 5, 3)
@@ -25,7 +24,7 @@ def test_a_quick_run_reports_one_workload(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "mlp: a training step of 784-512-512-10" in printed
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert [name.rpartition(".")[2] for name in names] == ["json", "md"]
+    assert [name.rpartition(".")[2] for name in names] == ["json", "md", "svg"]
     data = json.loads((tmp_path / names[0]).read_text())
     assert data["versions"]["jax"] == jax.__version__ and data["device"]
     results = data["workloads"]["mlp"]
@@ -34,6 +33,7 @@ def test_a_quick_run_reports_one_workload(tmp_path, capsys):
         assert len(result["steps"]) == len(result["first_calls"]) == 1
         assert 0 < result["steps"][0] < result["first_calls"][0], "the first call also compiles"
         assert result["traces"] == 1, "a new learning rate was traced again"
+        assert result["program"]["flops"] > 1e8 and result["program"]["memory"] > 1e6
     # The package brings jax and little else; a wide margin, since this may be a busy machine.
     assert data["imports"]["mlax_tutorial"][0] < 3 * data["imports"]["jax"][0]
     text = (tmp_path / names[1]).read_text()
@@ -43,30 +43,103 @@ def test_a_quick_run_reports_one_workload(tmp_path, capsys):
 def test_an_unknown_workload_is_refused(capsys):
     with pytest.raises(SystemExit):
         command.main(["no_such"])
-    assert "there are mlp" in capsys.readouterr().err
+    assert "there are adam, bilstm" in capsys.readouterr().err
+
+
+def tiny(workload):
+    """Small weights, and four examples of the batch."""
+    return workload.small(), jax.tree.map(lambda array: array[:4], workload.batch())
 
 
 @pytest.mark.parametrize("name", all_workloads())
 def test_workloads_are_complete(name):
     workload = all_workloads()[name]
     assert workload.name == name and workload.about
-    assert next(iter(workload.contenders)) == BY_HAND and OURS in workload.contenders
+    for contenders in filter(None, (workload.contenders, workload.without_draws)):
+        assert next(iter(contenders)) == BY_HAND and OURS in contenders
     first, again = workload.weights(), workload.weights()
     assert jax.tree.all(jax.tree.map(lambda a, b: (a == b).all(), first, again))
-    begun = contest.begin(workload.contenders[BY_HAND], workload.small(), workload.batch())
-    assert len(set(begun[1])) == 3, "the small copy does not fit the batch, or does not train"
 
 
 @pytest.mark.parametrize("name", all_workloads())
 def test_the_library_computes_what_is_written_by_hand(name):
     workload = all_workloads()[name]
-    weights, batch = workload.weights(), workload.batch()
-    found = {who: contest.begin(workload.contenders[who], weights, batch)[1] for who in (BY_HAND, OURS)}
+    contenders, found = workload.without_draws or workload.contenders, {}
+    for who in (BY_HAND, OURS):
+        found[who] = contest.begin(contenders[who], *tiny(workload), workload.learning_rate)[1]
     contest.check_equal(found)
 
 
+@pytest.mark.parametrize("name", all_workloads())
+@pytest.mark.parametrize("who", [name for name in CONTENDERS if name not in (BY_HAND, OURS)])
+def test_peers_compute_what_is_written_by_hand(name, who):
+    pytest.importorskip({"Haiku": "haiku", "Equinox": "equinox"}.get(who.partition(",")[0], "flax"))
+    workload = all_workloads()[name]
+    contenders, found = workload.without_draws or workload.contenders, {}
+    for one in (BY_HAND, who):
+        found[one] = contest.begin(contenders[one], *tiny(workload), workload.learning_rate)[1]
+    contest.check_equal(found)
+
+
+@pytest.mark.skipif(not pytorch.PYTHON.exists(), reason=pytorch.MISSING)
+def test_pytorch_computes_what_is_written_by_hand():
+    """Eager only: to compile takes a minute."""
+    with pytorch.Worker() as worker:
+        for workload in all_workloads().values():
+            contenders = workload.without_draws or workload.contenders
+            arguments = *tiny(workload), workload.learning_rate
+            found = {BY_HAND: contest.begin(contenders[BY_HAND], *arguments)[1]}
+            theirs = pytorch.contenders(worker, workload)["PyTorch"]
+            found["PyTorch"] = theirs.begin(workload, *arguments, draws=False)[1]
+            contest.check_equal(found)
+            assert 0 < theirs.clock()() < 60
+        with pytest.raises(RuntimeError, match="KeyError"):
+            worker.ask("begin", "no_such", False, False, [], ([], []), 0.1)
+
+
+@pytest.mark.parametrize("who", [BY_HAND, OURS])
+def test_what_draws_draws_anew_at_each_step(who):
+    workload = all_workloads()["encoder"]
+    with_draws, without = (
+        contest.begin(contenders[who], *tiny(workload), 0.0)[1]
+        for contenders in (workload.contenders, workload.without_draws)
+    )
+    assert len(set(without)) == 1 and len({*with_draws, *without}) == 4
+
+
+def test_the_sizes_are_those_that_are_promised():
+    sizes = {
+        name: sum(leaf.size for leaf in jax.tree.leaves(workload.weights()))
+        for name, workload in all_workloads().items()
+    }
+    assert 98_000 < sizes["resnet"] < 102_000
+    assert len(jax.tree.leaves(all_workloads()["adam"].weights())) == 1000
+
+
+def test_a_program_is_looked_at():
+    n = 128
+    product, add = jax.jit(lambda x, y: x @ y), jax.jit(lambda x, y: x + y, donate_argnums=0)
+    x = jnp.ones((n, n))
+    program = contest.look_at(loops.Run(lambda: x, lambda: product.lower(x, x)))
+    assert 2 * n**3 <= program.flops < 2.1 * n**3
+    assert program.bytes >= 3 * 4 * n**2
+    assert program.instructions >= 3
+    program = contest.look_at(loops.Run(lambda: x, lambda: add.lower(x, x)))
+    assert program.memory == 2 * 4 * n**2, "what is donated counts once"
+
+
+def test_clocks_are_read_in_turns():
+    read = []
+
+    def clock(name):
+        return lambda: read.append(name) or float(len(read))
+
+    times = contest.in_turns({"a": clock("a"), "b": clock("b")}, rounds=2)
+    assert times == {"a": (1.0, 3.0), "b": (2.0, 4.0)}
+
+
 def test_a_contender_that_computes_something_else_stops_the_run():
-    relu = functools.partial(dense.by_hand, jax.nn.relu)
+    relu = dense.contenders(jax.nn.relu)[BY_HAND]
     with pytest.raises(contest.Differs, match="relu"):
         contest.run(small(**CONTENDERS | {"relu": relu}), [BY_HAND, "relu"], rounds=1, first_calls=1)
 
@@ -84,7 +157,7 @@ def test_traces_are_counted():
                 tally()
                 return jnp.float32(learning_rate)
 
-            return step
+            return loops.Run(step, step.lower)
 
         return start
 
@@ -97,8 +170,8 @@ def test_each_start_begins_anew():
     """Weights are donated; a second run must not find them gone, or trained already."""
     for name in (BY_HAND, OURS):
         start = CONTENDERS[name](WEIGHTS, BATCH, contest.Tally())
-        first = [float(start(0.1)()) for _ in range(2)]
-        step = start(0.1)
+        first = [float(start(0.1).step()) for _ in range(2)]
+        step = start(0.1).step
         assert first == [float(step())] * 2
         assert float(step()) < first[0]
 
