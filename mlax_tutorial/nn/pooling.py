@@ -18,7 +18,7 @@ from mlax_tutorial.nn.hyperparameters import (
     show,
 )
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.windows import check_room, each, each_axis, padding, pads, settle, sizes, spans
+from mlax_tutorial.nn.windows import check_room, each, each_axis, padding, pads, settle, sizes
 from mlax_tutorial.numeric import accumulator
 
 
@@ -28,7 +28,6 @@ class _Pool(Layer):
     window_shape: tuple[int, ...] = hyperparameter(sizes)
     strides: int | tuple[int, ...] | None = hyperparameter(optional(each_axis()), default=None)
     padding: Any = hyperparameter(padding, default="VALID")
-    dilation: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
     axes: tuple[int, ...] | None = hyperparameter(optional(axes_from_the_end), default=None)
 
     def __post_init__(self):
@@ -42,13 +41,14 @@ class _Pool(Layer):
             raise ValueError(
                 f"{type(self).__name__}: axes must be {count}, as many as the window has, got {show(self.axes)}."
             )
-        settle(self, count, "strides", "padding", "dilation")
-        wide = spans(self.window_shape, self.dilation)
+        settle(self, count, "strides", "padding")
+        sides = each(self.padding, count)
         if not isinstance(self.padding, str) and any(
-            max(rim) >= span for rim, span in zip(pads(self.padding, None, wide, 1, 1), wide)
+            max(rim if isinstance(rim, tuple) else (rim,)) >= size
+            for rim, size in zip(sides, self.window_shape)
         ):
             raise ValueError(
-                f"{type(self).__name__}: padding must be less than what the window spans, {wide}, or a window would hold "
+                f"{type(self).__name__}: padding must be less than the window, {self.window_shape}, or a window would hold "
                 f"nothing else, got {show(self.padding)}."
             )
 
@@ -62,20 +62,20 @@ class _Pool(Layer):
         self.check_floating(x, minimum_ndim=-axes[0])
         lengths = tuple(x.shape[axis] for axis in axes)
         strides = self.window_shape if self.strides is None else self.strides
-        rims = pads(self.padding, lengths, self.window_shape, strides, self.dilation)
-        check_room(self, x, lengths, self.window_shape, rims, self.dilation)
+        rims = pads(self.padding, lengths, self.window_shape, strides)
+        check_room(self, x, lengths, self.window_shape, rims)
         return _pool(self, rims, x), non_trainables
 
     def _over_all_axes(self, ndim, rims):
         """The windows as ``jax.lax.reduce_window`` wants them: for every axis of the input."""
         axes, count = self.axes or self._usual_axes, len(self.window_shape)
         strides = self.window_shape if self.strides is None else each(self.strides, count)
-        rows = (self.window_shape, strides, rims, each(self.dilation, count))
-        spread = [[1] * ndim, [1] * ndim, [(0, 0)] * ndim, [1] * ndim]
+        rows = (self.window_shape, strides, rims)
+        spread = [[1] * ndim, [1] * ndim, [(0, 0)] * ndim]
         for row, values in zip(spread, rows):
             for axis, value in zip(axes, values):
                 row[axis] = value
-        names = "window_dimensions", "window_strides", "padding", "window_dilation"
+        names = "window_dimensions", "window_strides", "padding"
         return dict(zip(names, map(tuple, spread)))
 
 
@@ -90,7 +90,6 @@ class MaxPool(_Pool):
       strides: how far the window moves each time; by default its own size, so that windows do not overlap.
       padding: with minus infinity, which is never the largest: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, a number for all
         sides, or a number or a pair ``(before, after)`` an axis; as for :class:`Conv`.
-      dilation: distance between the elements that a window sees; one number, or one an axis.
       axes: which axes are pooled, counted from the end and in ascending order: ``(-2, -1)`` are those of channel-first
         images.
 
@@ -114,7 +113,7 @@ class SumPool(_Pool):
     """Add up each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
 
     Args:
-      window_shape, strides, dilation, axes: as for :class:`MaxPool`.
+      window_shape, strides, axes: as for :class:`MaxPool`.
       padding: with zeros, otherwise as for :class:`MaxPool`.
       accum_dtype: in which the sums are taken; ``None`` is float32 for half precision, otherwise the input's.
 
@@ -139,7 +138,7 @@ class AvgPool(_Pool):
     """Average each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
 
     Args:
-      window_shape, strides, dilation, axes: as for :class:`MaxPool`.
+      window_shape, strides, axes: as for :class:`MaxPool`.
       padding: with zeros, otherwise as for :class:`MaxPool`.
       count_include_pad: whether padding counts: either each sum is divided by the size of the window, or by how many
         elements of the input are in it.
@@ -186,6 +185,6 @@ def _sums(x, dtype, windows):
 
 def _inside(axis, length, places, windows):
     """For each window, how many of its elements along an axis are the input's."""
-    size, stride, (before, _), step = (values[axis] for values in windows.values())
-    elements = np.arange(places)[:, None] * stride + np.arange(size) * step - before
+    size, stride, (before, _) = (values[axis] for values in windows.values())
+    elements = np.arange(places)[:, None] * stride + np.arange(size) - before
     return ((elements >= 0) & (elements < length)).sum(axis=1)

@@ -69,12 +69,12 @@ def each(value, count: int) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,) * count
 
 
-def spans(window, dilation) -> tuple[int, ...]:
+def spans(window, dilation=1) -> tuple[int, ...]:
     """How many elements lie between the first and the last of a window, both included."""
     return tuple((size - 1) * step + 1 for size, step in zip(window, each(dilation, len(window))))
 
 
-def pads(padding, lengths, window, strides, dilation) -> tuple[tuple[int, int], ...]:
+def pads(padding, lengths, window, strides, dilation=1) -> tuple[tuple[int, int], ...]:
     """How many elements are put before and after each axis."""
     count = len(window)
     if padding == "VALID":
@@ -85,7 +85,7 @@ def pads(padding, lengths, window, strides, dilation) -> tuple[tuple[int, int], 
     return padding if isinstance(padding, tuple) else ((padding, padding),) * count
 
 
-def check_room(layer: Layer, x, lengths, window, padding, dilation) -> None:
+def check_room(layer: Layer, x, lengths, window, padding, dilation=1) -> None:
     """Refuse an input into which not a single window fits."""
     for length, span, (before, after) in zip(lengths, spans(window, dilation), padding):
         if length + before + after < span or not length:

@@ -68,7 +68,7 @@ LAYERS = [
         same=nn.AvgPool((2, 2), padding=(1, (1, 1)), count_include_pad=False),
     ),
     LayerRow(
-        nn.AvgPool(3, strides=2, dilation=2), (7, 2), accumulates=SUMS, unlike=(nn.AvgPool(3, strides=2),)
+        nn.AvgPool(3, strides=2), (7, 2), accumulates=SUMS, unlike=(nn.AvgPool(3, strides=2, padding=1),)
     ),
     LayerRow(
         nn.SumPool(2, axes=-2), (4, 2), accumulates=SUMS, unlike=(nn.SumPool(2, axes=-1),), same=nn.SumPool(2)
