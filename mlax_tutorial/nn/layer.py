@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import by_value, canonicalize_fields, hyperparameter, portable, show
+from mlax_tutorial.nn.hyperparameters import (
+    by_value,
+    canonicalize_fields,
+    hyperparameter,
+    integer,
+    portable,
+    show,
+)
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))
@@ -90,7 +97,15 @@ class Layer:
 
         Returns:
           A pytree of arrays; ``()`` for a layer that remembers nothing.
+
+        Raises:
+          LayerError: if ``length`` is no positive integer.
         """
+        self.check_inputs(x, inputs)
+        try:
+            length = integer(length)
+        except ValueError as error:
+            raise LayerError(self, f"length {error}, got {describe(length)}.") from None
         records = {}
         key = jax.eval_shape(lambda: jax.random.key(0))
         specs = jax.tree.map(abstract, (key, x, inputs))
@@ -191,7 +206,13 @@ class Layer:
                 f"the {role} that this model's own init returned.",
             )
         for name, wanted in shapes.items():
-            got = getattr(variables[name], "shape", ())
+            if not _is_floating(variables[name]):
+                raise LayerError(
+                    self,
+                    f"{name} expects an array of floating-point numbers, got {describe(variables[name])}: "
+                    f"pass the {role} that this model's own init returned, or convert them.",
+                )
+            got = variables[name].shape
             if len(got) != len(wanted) or any(w not in (None, g) for w, g in zip(wanted, got)):
                 shape = str(wanted).replace("None", "…")
                 raise LayerError(
@@ -271,6 +292,14 @@ def further_inputs(fwd) -> frozenset[str]:
     parameters = inspect.signature(fwd).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
     return frozenset(names - {"key", "inference_mode"})
+
+
+def _is_floating(value) -> bool:
+    return (
+        hasattr(value, "shape")
+        and hasattr(value, "dtype")
+        and jnp.issubdtype(value.dtype, jnp.floating)
+    )
 
 
 def abstract(leaf):

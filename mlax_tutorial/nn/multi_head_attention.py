@@ -101,8 +101,8 @@ class MultiHeadAttention(Layer):
 
         def kernel(index, shape, inputs):
             fan_in = shape[0] if inputs == 1 else shape[0] * shape[1]
-            drawn = self.kernel_initializer(keys[index], (fan_in, _size(shape) // fan_in), dtype)
-            return drawn.reshape(shape)
+            size = (fan_in, _size(shape) // fan_in)
+            return self.initialize("kernel_initializer", keys[index], size, dtype).reshape(shape)
 
         return {
             "query": kernel(0, (features, self.heads, head_dim), 1),
@@ -135,6 +135,7 @@ class MultiHeadAttention(Layer):
         if mask is not None:
             raise LayerError(self, "takes no mask while it decodes: leave padding out of the request.")
         self.check_floating(x, minimum_ndim=2)
+        self._check_cache(x, cache)
         query, keys, values = self._project(x, x, trainables)
         place, length, steps = cache["place"], cache["key"].shape[-3], x.shape[-2]
         if self.rotary_base is not None:
@@ -242,6 +243,37 @@ class MultiHeadAttention(Layer):
                     f"mask expects shape (..., {x.shape[-2]} or 1, {keys}), got {describe(mask)}: for padding of shape "
                     "(..., keys), give present[..., None, :].",
                 )
+            axes = x.shape[:-2][max(0, x.ndim - mask.ndim) :]  # those of the batch that meet the mask's
+            if mask.ndim > x.ndim or any(m not in (1, n) for m, n in zip(mask.shape[:-2], axes)):
+                raise LayerError(
+                    self,
+                    f"mask expects the batch axes of x, {describe(x)}, got {describe(mask)}: heads share one mask.",
+                )
+
+
+    def _check_cache(self, x, cache):
+        if not isinstance(cache, dict) or cache.keys() != {"key", "value", "place"}:
+            raise LayerError(
+                self,
+                f"cache expects a dict with keys ['key', 'place', 'value'], got {describe(cache)}: "
+                "pass what init_cache made, or the last decode returned.",
+            )
+        batch, rest = x.shape[:-2], (self._kv_heads, self._head_dim(x))
+        for name in ("key", "value"):
+            got = getattr(cache[name], "shape", ())
+            if len(got) != x.ndim + 1 or (got[:-3], got[-2:]) != (batch, rest):
+                shape = str((*batch, None, *rest)).replace("None", "…")
+                raise LayerError(
+                    self,
+                    f"cache[{name!r}] expects shape {shape}, got {describe(cache[name])}: make one "
+                    "with init_cache for a step of this batch.",
+                )
+        if x.shape[-2] > cache["key"].shape[-3]:
+            raise LayerError(
+                self,
+                f"decodes {x.shape[-2]} steps, but the cache has room for {cache['key'].shape[-3]}: "
+                "give init_cache a greater length.",
+            )
 
 
 def _base(value) -> float:

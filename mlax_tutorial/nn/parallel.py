@@ -57,6 +57,8 @@ class Residual(Composite):
         y = call.layer(x, **call.layer.takes(inputs))
         if self.shortcut is not None:
             x = call.shortcut(x, **call.shortcut.takes(inputs))
+        self.check_array(x)
+        self.check_array(y)
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise LayerError(
                 self,

@@ -192,7 +192,7 @@ class Stack(Wrapper):
     def _check_depth(self, **trees: Any):
         for role, tree in trees.items():
             for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-                if leaf.shape[:1] != (self.depth,):
+                if getattr(leaf, "shape", ())[:1] != (self.depth,):
                     raise LayerError(
                         self,
                         f"{role}{jax.tree_util.keystr(path)} expects a leading axis of size depth={self.depth}, got "

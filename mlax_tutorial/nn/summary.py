@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.tables import as_html, as_text
 
@@ -75,6 +76,8 @@ def summary(model: Layer, x: Any, **inputs) -> Summary:
       ------------------------------------------------------------
       total                                              15     60
     """
+    if not isinstance(model, Layer):
+        raise TypeError(f"summary: model must be a layer, got {describe(model)}: summary(model, x).")
     model.check_inputs(x, inputs)
     key, specs = jax.eval_shape(lambda: jax.random.key(0)), jax.tree.map(abstract, (x, inputs))
     variables = jax.eval_shape(lambda key, x, inputs: model.init(key, x, **inputs), key, *specs)

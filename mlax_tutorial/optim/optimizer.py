@@ -47,6 +47,12 @@ class Transformation(Tunable):
                 f"{type(self).__name__}: trainables{path} expects an array of floating-point numbers, got "
                 f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
             )
+        for path, leaf in _paths(trees.get("gradients", ())).items():
+            if hasattr(leaf, "dtype") and not _is_floating(leaf):
+                raise OptimizerError(
+                    f"{type(self).__name__}: gradients{path} expects an array of floating-point numbers, got "
+                    f"{leaf.dtype}: pass what jax.grad returned."
+                )
         shapes = [jnp.shape(leaf) for leaf in leaves]
         for name, tree in trees.items():
             others, other_structure = jax.tree.flatten(tree)

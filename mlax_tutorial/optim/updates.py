@@ -30,7 +30,18 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
       {'bias': Array([1.5, 0.5], dtype=float32)}
     """
 
+    if jax.tree.structure(updates) != jax.tree.structure(trainables):
+        raise ValueError(
+            f"apply_updates: updates expect the structure of the trainables, {jax.tree.structure(trainables)}, "
+            f"got {jax.tree.structure(updates)}: updates and trainables must come from one model."
+        )
+
     def add(path, weight, update):
+        if not hasattr(weight, "dtype") or not jnp.issubdtype(weight.dtype, jnp.floating):
+            raise ValueError(
+                f"apply_updates: trainables{jax.tree_util.keystr(path)} expects an array of floating-point numbers, got "
+                f"{getattr(weight, 'dtype', type(weight).__name__)}: what gradients do not flow to belongs elsewhere."
+            )
         if jnp.shape(update) != weight.shape:  # they would broadcast, and the weight might grow
             raise ValueError(
                 f"apply_updates: updates{jax.tree_util.keystr(path)} expects shape {weight.shape}, that of the "

@@ -14,7 +14,7 @@ import optax
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from mlax_tutorial import nn, optim
+from mlax_tutorial import nn, optim, saving
 
 VOCABULARY, WIDTH, LENGTH, DEPTH = 11, 8, 6, 8
 IDS = np.random.default_rng(0).integers(0, VOCABULARY, (4, LENGTH)).astype("int32")
@@ -287,7 +287,8 @@ def test_a_shard_map_over_the_batch_equals_the_whole(trainables, statistics):
     close(jit(shards)(IDS, trainables, statistics), wanted, rtol=1e-3, atol=1e-4)
 
 
-def test_saved_by_key_path_and_loaded(trained, tmp_path):
+def test_saved_and_loaded_with_nothing_but_numpy(trained, tmp_path):
+    """Plain containers: JAX's own key paths name every array."""
     (trainables, _, state), _, _ = trained
     tree = trainables, state
     leaves = {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
@@ -296,6 +297,18 @@ def test_saved_by_key_path_and_loaded(trained, tmp_path):
     with np.load(tmp_path / "step.npz") as file:
         loaded = jax.tree.unflatten(jax.tree.structure(tree), [jnp.asarray(file[name]) for name in leaves])
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), loaded, tree))
+
+
+def test_saved_and_loaded_by_the_library(trained, tmp_path):
+    (trainables, _, state), _, _ = trained
+    saving.save_weights(tmp_path / "weights.safetensors", trainables)
+    target = jax.eval_shape(MODEL.init, ABSTRACT_KEY, IDS)[0]
+    weights = saving.load_weights(tmp_path / "weights.safetensors", target)
+    with saving.Checkpoints(tmp_path / "checkpoints") as checkpoints:
+        checkpoints.save(40, (trainables, state))
+        restored = checkpoints.restore(jax.eval_shape(lambda: (trainables, state)))
+    assert jax.tree.structure(restored) == jax.tree.structure((trainables, state))
+    close((weights, restored), (trainables, (trainables, state)), rtol=0, atol=0)
 
 
 def test_a_model_pickles():

@@ -1,0 +1,350 @@
+"""More wrong uses, class by class: arrays that are none, trees of other models, caches, states; and a count of them all."""
+
+import inspect
+import pathlib
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from mlax_tutorial import nn, optim
+from tests.library.rows import public_classes
+
+KEY = jax.random.key(0)
+X, SEQUENCE, IDS = np.ones((2, 4), "float32"), np.ones((2, 5, 4), "float32"), np.array([[1, 2]], "int32")
+LINEAR, EMBED, NORM = nn.Linear(3), nn.Embed(10, 4), nn.BatchNorm()
+ATTENTION, CAUSAL = nn.MultiHeadAttention(2), nn.MultiHeadAttention(2, causal=True)
+STACK, PAIR = nn.Stack(nn.Linear(4), 2), nn.Parallel(nn.Linear(3), nn.Linear(2))
+KERNEL = {"kernel": np.ones((4, 3), "float32")}
+HEADS = {name: np.ones((4, 2, 2), "float32") for name in ("query", "key", "value")}
+HEADS["out"] = np.ones((2, 2, 4), "float32")
+
+
+class Own(nn.Composite):
+    child: nn.Layer
+
+    def forward(self, call, x):
+        return call.child(x)
+
+
+def cache(length=3):
+    return CAUSAL.init_cache(SEQUENCE[:, :1], length)
+
+
+def integers(*shape):
+    return np.ones(shape, "int32")
+
+
+FLOATING = "expects an array of floating-point numbers, got"
+
+LAYERS = {
+    "Linear, a list for a kernel": (
+        lambda: LINEAR.fwd(X, {"kernel": [[1.0]]}, ()),
+        rf"^Linear: kernel {FLOATING} a list of length 1: pass the trainables",
+    ),
+    "Linear, integers for a kernel": (
+        lambda: LINEAR.fwd(X, {"kernel": integers(4, 3)}, ()),
+        rf"^Linear: kernel {FLOATING} int32\[4,3\]: .*or convert them",
+    ),
+    "Linear, None for trainables": (
+        lambda: LINEAR.fwd(X, None, ()),
+        r"^Linear: trainables expect a dict with keys \['kernel'\], got NoneType None",
+    ),
+    "Linear, a shape for an array": (
+        lambda: LINEAR.init(KEY, (2, 4)),
+        r"^Linear: x expects an array, got a tuple of length 2",
+    ),
+    "Linear, complex numbers": (
+        lambda: LINEAR.fwd(X.astype("complex64"), KERNEL, ()),
+        r"^Linear: x expects floating-point numbers, got complex64\[2,4\]",
+    ),
+    "Linear, arguments the wrong way round": (
+        lambda: LINEAR.fwd(KERNEL, X, ()),
+        r"^Linear: x expects an array, got a dict with keys \['kernel'\]",
+    ),
+    "Bias, a list": (
+        lambda: nn.Bias().fwd(X, {"bias": [1.0]}, ()),
+        rf"^Bias: bias {FLOATING} a list of length 1",
+    ),
+    "Scaler, integers": (
+        lambda: nn.Scaler().fwd(X, {"scaler": integers(4)}, ()),
+        rf"^Scaler: scaler {FLOATING} int32\[4\]",
+    ),
+    "Scaler of another shape": (
+        lambda: nn.Scaler().fwd(X, {"scaler": np.ones(3, "float32")}, ()),
+        r"^Scaler: scaler expects shape \(4,\), got float32\[3\]",
+    ),
+    "Scaler, integers in": (
+        lambda: nn.Scaler().fwd(integers(4), {"scaler": X[0]}, ()),
+        r"^Scaler: x expects floating-point numbers, got int32\[4\]",
+    ),
+    "Embed, a table of integers": (
+        lambda: EMBED.fwd(IDS, {"embed": integers(10, 4)}, ()),
+        rf"^Embed: embed {FLOATING} int32\[10,4\]",
+    ),
+    "Embed, no table": (
+        lambda: EMBED.fwd(IDS, (), ()),
+        r"^Embed: trainables expect a dict with keys \['embed'\], got a tuple of length 0",
+    ),
+    "Embed, Booleans": (lambda: EMBED.init(KEY, IDS > 1), r"^Embed: x expects integers, got bool\[1,2\]"),
+    "BatchNorm, no running averages": (
+        lambda: NORM.fwd(X, (), ()),
+        r"^BatchNorm: non_trainables expect a dict with keys \['mean', 'variance'\], got a tuple of length 0",
+    ),
+    "BatchNorm, integers for running averages": (
+        lambda: NORM.fwd(X, (), {"mean": integers(4), "variance": integers(4)}),
+        rf"^BatchNorm: mean {FLOATING} int32\[4\]",
+    ),
+    "LayerNorm, a list": (lambda: nn.LayerNorm().fwd([1.0], (), ()), r"^LayerNorm: x expects an array, got"),
+    "RMSNorm, integers": (lambda: nn.RMSNorm().fwd(IDS, (), ()), r"^RMSNorm: x expects floating-point numb"),
+    "MultiHeadAttention, a mask with an axis for heads": (
+        lambda: ATTENTION.fwd(SEQUENCE, HEADS, (), mask=np.ones((2, 2, 5, 5), bool)),
+        r"^MultiHeadAttention: mask expects the batch axes of x, float32\[2,5,4\], got bool\[2,2,5,5\]: heads share",
+    ),
+    "MultiHeadAttention, a mask of another batch": (
+        lambda: ATTENTION.fwd(SEQUENCE, HEADS, (), mask=np.ones((3, 5, 5), bool)),
+        r"^MultiHeadAttention: mask expects the batch axes of x, float32\[2,5,4\], got bool\[3,5,5\]",
+    ),
+    "MultiHeadAttention, what makes an initializer": (
+        lambda: nn.MultiHeadAttention(2, kernel_initializer=jax.nn.initializers.he_normal).init(
+            KEY, SEQUENCE
+        ),
+        r"^MultiHeadAttention: kernel_initializer must return float32\[4,4\], got function init: call what makes",
+    ),
+    "MultiHeadAttention, a kernel too few": (
+        lambda: ATTENTION.fwd(SEQUENCE, {"query": HEADS["query"]}, ()),
+        r"^MultiHeadAttention: trainables expect a dict with keys \['key', 'out', 'query', 'value'\]",
+    ),
+    "MultiHeadAttention, no cache": (
+        lambda: CAUSAL.decode(SEQUENCE[:, :1], HEADS, (), ()),
+        r"^MultiHeadAttention: cache expects a dict with keys \['key', 'place', 'value'\], got a tuple of length 0: .*init_c",
+    ),
+    "MultiHeadAttention, a cache of another batch": (
+        lambda: CAUSAL.decode(np.ones((3, 1, 4), "float32"), HEADS, (), cache()),
+        r"^MultiHeadAttention: cache\['key'\] expects shape \(3, …, 2, 2\), got float32\[2,3,2,2\]",
+    ),
+    "MultiHeadAttention, more steps at once than the cache has": (
+        lambda: CAUSAL.decode(SEQUENCE, HEADS, (), cache()),
+        r"^MultiHeadAttention: decodes 5 steps, but the cache has room for 3: give init_cache a greater length",
+    ),
+    "a cache of no length": (
+        lambda: cache(0),
+        r"^MultiHeadAttention: length must be an integer of at least 1, got int 0",
+    ),
+    "a cache of half a step": (lambda: cache(2.5), r"^MultiHeadAttention: length must be an integer .* 2\.5"),
+    "a cache for a list": (
+        lambda: CAUSAL.init_cache([1.0], 3),
+        r"^MultiHeadAttention: x\[0\] expects an array, got float 1\.0",
+    ),
+    "Series, None for a child's trainables": (
+        lambda: nn.Series(LINEAR).fwd(X, (None,), ()),
+        r"^model\[0\]\.Linear: trainables expect a dict with keys \['kernel'\], got NoneType None",
+    ),
+    "Series, None for non_trainables": (
+        lambda: nn.Series(LINEAR).fwd(X, (KERNEL,), None),
+        r"^Series: non_trainables expect a tuple with one entry for each of 1 layers, got NoneType None",
+    ),
+    "Parallel, too few trainables": (
+        lambda: PAIR.fwd(X, (KERNEL,), ()),
+        r"^Parallel: trainables expect a tuple with one entry for each of 2 layers, got a tuple of length 1",
+    ),
+    "Parallel, None for trainables": (
+        lambda: PAIR.fwd(X, None, ()),
+        r"^Parallel: trainables expect a tuple .* got None",
+    ),
+    "Residual of another shape": (
+        lambda: nn.Residual(LINEAR).init(KEY, X),
+        r"^Residual: layer and shortcut must agree, got float32\[2,3\] and float32\[2,4\]",
+    ),
+    "Residual of another dtype": (
+        lambda: nn.Residual(nn.F(lambda x: x.astype("bfloat16"))).init(KEY, X),
+        r"^Residual: layer and shortcut must agree, got bfloat16\[2,4\] and float32\[2,4\]",
+    ),
+    "Residual of what returns several": (
+        lambda: nn.Residual(PAIR).init(KEY, X),
+        r"^Residual: x expects an array, got a tuple of length 2",
+    ),
+    "Remat, traced inference_mode": (
+        lambda: jax.jit(nn.Remat(LINEAR).fwd)(X, KERNEL, (), inference_mode=True),
+        r"^Remat: inference_mode must be a Python bool, got bool\[\]",
+    ),
+    "Stack, a list for a kernel": (
+        lambda: STACK.fwd(X, {"kernel": [[1.0]]}, ()),
+        r"^Stack: trainables\['kernel'\]\[0\]\[0\] expects a leading axis of size depth=2, got float 1\.0",
+    ),
+    "Stack, a number for a kernel": (
+        lambda: STACK.fwd(X, {"kernel": 1.0}, ()),
+        r"^Stack: trainables\['kernel'\] expects a leading axis of size depth=2, got float 1\.0",
+    ),
+    "Stack of what changes the shape": (
+        lambda: nn.Stack(LINEAR, 2).init(KEY, X),
+        r"^Stack: the block must keep shape and dtype, got float32\[2,4\] and gave float32\[2,3\]",
+    ),
+    "a Composite's trainables": (
+        lambda: Own(LINEAR).fwd(X, None, ()),
+        r"^Own: trainables expect a dict with keys \['child'\], got NoneType None",
+    ),
+}
+
+BUILT = {
+    "Parallel, a list": (
+        lambda: nn.Parallel([LINEAR]),
+        r"^Parallel: layers must all be layers, but number 0 is \[",
+    ),
+    "Residual, a function": (lambda: nn.Residual(jnp.sin), r"^Residual: layer must be a layer: .*nn\.F"),
+    "Remat, a function": (
+        lambda: nn.Remat(jnp.sin),
+        r"^Remat: layer must be a layer: wrap a function in nn\.F",
+    ),
+    "Remat, no policy": (lambda: nn.Remat(LINEAR, "all"), r"^Remat: policy must be a function, got 'all'"),
+    "Stack, no depth": (
+        lambda: nn.Stack(LINEAR, 0),
+        r"^Stack: depth must be an integer of at least 1, got 0",
+    ),
+    "LayerNorm, no axes": (lambda: nn.LayerNorm(0), r"^LayerNorm: axes must be an integer of at least 1"),
+    "LayerNorm, NaN": (lambda: nn.LayerNorm(epsilon=np.nan), r"^LayerNorm: epsilon must be a finite number"),
+    "RMSNorm, NaN": (
+        lambda: nn.RMSNorm(epsilon=np.nan),
+        r"^RMSNorm: epsilon must be a finite number above 0",
+    ),
+    "RMSNorm, no axes": (lambda: nn.RMSNorm(-1), r"^RMSNorm: axes must be an integer of at least 1, got -1"),
+    "WeightDecay, NaN": (
+        lambda: optim.WeightDecay(np.nan),
+        r"^WeightDecay: weight_decay must be a finite number",
+    ),
+    "WarmUp, no steps": (
+        lambda: optim.WarmUp(optim.Constant(0.1), 0),
+        r"^WarmUp: steps must be a whole numb",
+    ),
+    "WarmUp, NaN": (
+        lambda: optim.WarmUp(optim.Constant(0.1), np.nan),
+        r"^WarmUp: steps must be a whole numb",
+    ),
+    "WarmUp, no schedule": (lambda: optim.WarmUp("fast", 3), r"^WarmUp: schedule must be"),
+}
+
+WEIGHTS = {"w": jnp.ones(3), "b": jnp.ones(2)}
+OPTIMIZERS = [
+    optim.SGD(0.1, momentum=0.9),
+    optim.Adam(0.1),
+    optim.AdamW(0.1),
+    optim.Adagrad(0.1),
+    optim.RMSProp(0.1),
+    optim.Lion(0.1),
+    optim.Chain(optim.SGD(0.1, momentum=0.9)),
+    optim.ClipByGlobalNorm(1.0),
+    optim.ClipByValue(1.0),
+    optim.WeightDecay(0.1),
+    optim.Accumulate(optim.SGD(0.1), 2),
+    optim.ExponentialMovingAverage(optim.SGD(0.1)),
+    optim.Freeze(optim.SGD(0.1), where=lambda path: "w" in path),
+    optim.MasterWeights(optim.SGD(0.1)),
+]
+STEPS = {
+    "no gradients": ((None, "state", WEIGHTS), r"gradients\['b'\] expects \(2,\), got nothing"),
+    "gradients of integers": (
+        ({"w": integers(3), "b": integers(2)}, "state", WEIGHTS),
+        rf"gradients\['b'\] {FLOATING} int32: pass what jax\.grad returned",
+    ),
+    "gradients that are numbers": (
+        ({"w": 1.0, "b": 2.0}, "state", WEIGHTS),
+        r"gradients\['b'\] expects \(2,\), got \(\)",
+    ),
+    "gradients of another shape": (
+        ({"w": jnp.ones(2), "b": jnp.ones(2)}, "state", WEIGHTS),
+        r"gradients\['w'\] expects \(3,\), got \(2,\)",
+    ),
+    "no trainables": ((WEIGHTS, "state", None), r"gradients\['b'\] expects nothing, got \(2,\)"),
+    "trainables of integers": (
+        (WEIGHTS, "state", {"w": integers(3), "b": integers(2)}),
+        rf"trainables\['b'\] {FLOATING} int32",
+    ),
+}
+
+UPDATES = {
+    "none": ((WEIGHTS, None), r"updates expect the structure of the trainables, .*got PyTreeDef\(None\)"),
+    "a list": ((WEIGHTS, [WEIGHTS["w"]]), r"updates expect the structure of the trainables, "),
+    "other names": (
+        (WEIGHTS, {"w": WEIGHTS["w"], "c": WEIGHTS["b"]}),
+        r"updates expect the structure of the",
+    ),
+    "weights of integers": (
+        ({"w": integers(3)}, {"w": jnp.ones(3)}),
+        rf"trainables\['w'\] {FLOATING} int32",
+    ),
+    "weights that are numbers": (({"w": 1.0}, {"w": jnp.ones(())}), rf"trainables\['w'\] {FLOATING} float"),
+}
+
+
+def cases(table):
+    return pytest.mark.parametrize(("wrong", "message"), table.values(), ids=list(table))
+
+
+@cases(LAYERS)
+def test_wrong_calls(wrong, message):
+    with pytest.raises(nn.LayerError, match=message):
+        wrong()
+
+
+@cases(BUILT)
+def test_wrong_hyperparameters(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+def speaker(optimizer):
+    """A chain leaves the checks to its parts."""
+    return "SGD" if isinstance(optimizer, optim.Chain) else type(optimizer).__name__
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
+@cases(STEPS)
+def test_wrong_steps(optimizer, wrong, message):
+    gradients, _, trainables = wrong
+    with pytest.raises(optim.OptimizerError, match=f"^{speaker(optimizer)}: {message}"):
+        optimizer.step(gradients, optimizer.init(WEIGHTS), trainables)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
+def test_wrong_states(optimizer):
+    name, stateless = type(optimizer).__name__, optimizer.init(WEIGHTS) == ()
+    if not stateless:
+        with pytest.raises(
+            optim.OptimizerError, match=rf"^{name}: state must be what init returned, .*, got tuple"
+        ):
+            optimizer.step(WEIGHTS, optax.adam(0.1).init(WEIGHTS), WEIGHTS)
+    with pytest.raises(optim.OptimizerError, match=rf"^\w+: trainables\['w'\] {FLOATING} int32"):
+        optimizer.init({"w": integers(3)})
+
+
+@cases(UPDATES)
+def test_wrong_updates(wrong, message):
+    with pytest.raises(ValueError, match=f"^apply_updates: {message}"):
+        optim.apply_updates(*wrong)
+
+
+@pytest.mark.parametrize("wrong", [jnp.sin, X, nn.Linear], ids=["a function", "an array", "a class"])
+def test_summary_of_what_is_no_layer(wrong):
+    with pytest.raises(TypeError, match=r"^summary: model must be a layer, got "):
+        nn.summary(wrong, X)
+
+
+# Their messages are tested under another name: that of all cells, say, of a child, or of a field.
+TOGETHER = {nn.RNNCell, nn.LSTMCell, nn.GRUCell, nn.Bidirectional, nn.ConvTranspose, nn.SumPool}
+
+
+def test_every_public_class_has_three_wrong_uses():
+    """Counted by their messages, which begin with the name of the class, in all tests of the library."""
+    folder = pathlib.Path(__file__).parent
+    text = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))
+    few = {}
+    for cls in (public_classes(nn, nn.Layer) | public_classes(optim, object)) - TOGETHER:
+        if not inspect.isclass(cls) or issubclass(cls, (tuple, BaseException)):
+            continue
+        count = len(re.findall(rf'["^.]{cls.__name__}: ', text)) + len(STEPS) * (cls in map(type, OPTIMIZERS))
+        if count < 3:
+            few[cls.__name__] = count
+    assert not few, f"give them wrong uses, with their messages, up to three: {few}"
