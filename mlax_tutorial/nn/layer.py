@@ -295,11 +295,7 @@ def further_inputs(fwd) -> frozenset[str]:
 
 
 def _is_floating(value) -> bool:
-    return (
-        hasattr(value, "shape")
-        and hasattr(value, "dtype")
-        and jnp.issubdtype(value.dtype, jnp.floating)
-    )
+    return hasattr(value, "shape") and hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jnp.floating)
 
 
 def abstract(leaf):

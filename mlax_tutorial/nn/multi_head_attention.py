@@ -250,7 +250,6 @@ class MultiHeadAttention(Layer):
                     f"mask expects the batch axes of x, {describe(x)}, got {describe(mask)}: heads share one mask.",
                 )
 
-
     def _check_cache(self, x, cache):
         if not isinstance(cache, dict) or cache.keys() != {"key", "value", "place"}:
             raise LayerError(
