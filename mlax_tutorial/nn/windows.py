@@ -81,7 +81,8 @@ def pads(padding, lengths, window, strides, dilation=1) -> tuple[tuple[int, int]
         return ((0, 0),) * count
     if isinstance(padding, str):
         wide = spans(window, dilation)
-        return tuple(lax.padtype_to_pads(lengths, wide, each(strides, count), padding))
+        found = lax.padtype_to_pads(lengths, wide, each(strides, count), padding)
+        return tuple((int(before), int(after)) for before, after in found)  # NumPy's, in older JAX
     return padding if isinstance(padding, tuple) else ((padding, padding),) * count
 
 
