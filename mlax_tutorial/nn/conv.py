@@ -64,8 +64,10 @@ class _Convolution(Layer):
         return "DHW"[3 - count :] if count <= 3 else "".join(chr(ord("a") + axis) for axis in range(count))
 
     def _usual(self, channels):
-        """The layout by default: channels last, and the kernel as ``OHWI``."""
-        return self._letters + "C" if channels == "C" else f"O{self._letters}I"
+        """The layout by default: channels last, and the kernel's like the input's."""
+        if channels == "C":
+            return self._letters + "C"
+        return "O" + (self.input_spec or self._usual("C")).replace("C", "I")
 
     @property
     def _specs(self):
@@ -132,9 +134,9 @@ class Conv(_Convolution):
         as the input has channels is a depthwise convolution.
       input_spec: the layout of the last axes of input and output, for images ``"HWC"``, channels last, by default;
         ``"CHW"`` is channels first.
-      kernel_spec: the layout of the kernel, for images ``"OHWI"`` by default: output channels, height, width, input
-        channels. Others are ``"OIHW"``, as PyTorch has it, and ``"HWIO"``. Sequences have the letter W
-        alone, volumes D, H and W.
+      kernel_spec: the layout of the kernel, by default like the input's: ``"OHWI"`` (output channels, height, width,
+        input channels) for ``"HWC"``, and ``"OIHW"``, as in PyTorch, for ``"CHW"``. Another is ``"HWIO"``. Sequences
+        have the letter W alone, volumes D, H and W.
       kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``. The shape is ``(*filter_shape,
         in // groups, out)`` in any layout, so that initializers find what flows in where they look for it: by default
         the variance is ``1 / (in // groups * prod(filter_shape))`` (LeCun et al. 1998).
@@ -184,7 +186,7 @@ class ConvTranspose(_Convolution):
       dilation: distance between the elements of a copy; one number, or one an axis.
       groups: cuts the channels of input and output into so many groups, each by itself.
       input_spec: the layout of the last axes of input and output, as for :class:`Conv`.
-      kernel_spec: the layout of the kernel, as for :class:`Conv`, ``"OHWI"`` by default: ``O`` are the channels of this
+      kernel_spec: the layout of the kernel, as for :class:`Conv`: ``O`` are the channels of this
         layer's output. (PyTorch's is ``"IOHW"``, if there is one group.)
       kernel_initializer, precision, accum_dtype, param_dtype: as for :class:`Conv`.
       output_padding: elements more at the end of each axis, less than the stride: several sizes lead to the same

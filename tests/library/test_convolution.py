@@ -88,6 +88,13 @@ def test_layouts_only_change_where_things_stand(kind, input_spec, kernel_spec):
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
+def test_the_kernel_is_laid_out_like_the_input():
+    channel_first = nn.Conv(5, (3, 2), input_spec="CHW")
+    assert channel_first == nn.Conv(5, (3, 2), input_spec="CHW", kernel_spec="OIHW")
+    trainables, _ = channel_first.init(jax.random.key(0), jnp.ones((4, 8, 8)))
+    assert trainables["kernel"].shape == (5, 4, 3, 2)
+
+
 @pytest.mark.parametrize(
     ("size", "options"),
     [
@@ -260,7 +267,7 @@ WRONG_INPUTS = {
     "integers": (SMALL, jnp.ones((6, 5, 4), int), KERNEL, r"Conv: x expects floating-point numbers, got int32\[6,5,4\]"),
     "too few axes": (SMALL, jnp.ones((5, 4)), KERNEL, r"Conv: x expects at least 3 axes, got float32\[5,4\]"),
     "other channels": (SMALL, jnp.ones((6, 5, 3)), KERNEL, r"Conv: kernel of shape \(4, 3, 3, 4\), OHWI with groups=1, expects x with 4 channels on axis -1, got float32\[6,5,3\]"),
-    "another layout": (nn.Conv(4, (3, 3), input_spec="CHW"), IMAGE, KERNEL, r"expects x with 4 channels on axis -3, got float32\[2,6,5,4\]"),
+    "another layout": (nn.Conv(4, (3, 3), input_spec="CHW", kernel_spec="OHWI"), IMAGE, KERNEL, r"expects x with 4 channels on axis -3, got float32\[2,6,5,4\]"),
     "a window too large": (nn.Conv(4, (3, 3), dilation=3), IMAGE, KERNEL, r"Conv: a window that spans \(7, 7\) does not fit into float32\[2,6,5,4\], which is \(6, 5\) along"),
     "another kernel": (nn.Conv(8, (3, 3)), IMAGE, KERNEL, r"Conv: kernel expects shape \(8, 3, 3, …\), got float32\[4,3,3,4\]"),
     "no dict": (SMALL, IMAGE, KERNEL["kernel"], r"Conv: trainables expect a dict with keys \['kernel'\], got float32\[4,3,3,4\]"),
