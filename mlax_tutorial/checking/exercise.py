@@ -132,7 +132,8 @@ class Exercise:
             message = (
                 f"Your code was stopped after {seconds:g} seconds. Is there a loop in it that never ends?"
             )
-            return self._outcome(FAILED, message, reader.lines_of(stop, self._check), printed.text)
+            lines = reader.lines_of(stop, self._check) or getattr(stop.__cause__, "shown", ())
+            return self._outcome(FAILED, message, lines, printed.text)
         except Exception as error:
             return self._unexpected(error, printed.text)
         return self._outcome(PASSED, self.why, (), printed.text)

@@ -1335,46 +1335,11 @@ def _check_push(push):
         try:
             checks.same(got, expected, **shown)
         except Failed as failure:
-            if isinstance(got, jax.Array) and got.shape == expected.shape:
-                if count < rows and bool(jnp.array_equal(got, fresh(rows))):
-                    failure.message = (
-                        "The buffer comes back as it was. `.at[…].set(…)` returns a new array: return that one.\n"
-                        f"{failure.message}"
-                    )
-                elif count < rows and bool(jnp.array_equal(got, fresh(rows).at[count].add(row))):
-                    failure.message = (
-                        f"The row is added to what stands there; it should replace it.\n{failure.message}"
-                    )
-                elif count == 0 and bool(jnp.array_equal(got, fresh(rows).at[1].set(row))):
-                    failure.message = f"The row lands one place too far: the first has `count` 0, and goes to place 0.\n{failure.message}"
-                elif count == 2 and bool(jnp.array_equal(got, fresh(rows).at[0].set(row))):
-                    failure.message = (
-                        "The row starts again from the top too early: there are 3 rows, of 2 numbers each.\n"
-                        f"{failure.message}"
-                    )
-                elif count > rows and bool(jnp.array_equal(got, fresh(rows))):
-                    failure.message = (
-                        f"With `count` {count} nothing is written: the index is out of bounds, so the write is dropped. "
-                        f"The buffer starts again each time that it is full, not once.\n{failure.message}"
-                    )
-                elif count == rows and bool(jnp.array_equal(got, fresh(rows))):
-                    failure.message = (
-                        "Once the buffer is full, nothing is written: the index is out of bounds, so the write is "
-                        f"dropped. The buffer has to start again from its first row.\n{failure.message}"
-                    )
-                elif count >= rows and bool(jnp.array_equal(got, fresh(rows).at[-1].set(row))):
-                    failure.message = (
-                        "Once the buffer is full, every row lands in the last place. The buffer has to start again "
-                        f"from its first row.\n{failure.message}"
-                    )
-                elif rows == 5 and bool(jnp.array_equal(got, fresh(rows).at[count % 3].set(row))):
-                    failure.message = (
-                        "The row goes to place `count % 3`, but this buffer has 5 rows: ask the buffer for its length.\n"
-                        f"{failure.message}"
-                    )
-                elif bool(jnp.array_equal(got[-1], row)) and bool(jnp.array_equal(got[:-1], fresh(rows)[1:])):
-                    failure.message = f"All rows move up by one; the row must go to place `count % len(buffer)`.\n{failure.message}"
-            raise failure
+            for wrong, diagnosis in _wrong_pushes(fresh(rows), count, row):
+                if isinstance(got, jax.Array) and bool(jnp.array_equal(got, wrong)):
+                    failure.message = f"{diagnosis}\n{failure.message}"
+                    break
+            raise
     checks.is_jitted(push)
     calls = [(fresh(), jnp.int32(count), row) for count in (0, 1, 5)]
     checks.traces(push, *calls, exactly=1)
@@ -1400,6 +1365,38 @@ def _check_push(push):
             "which writes the row alone.",
             shown=_bytes(big, buffer),
         )
+
+
+def _wrong_pushes(buffer, count, row):
+    """What wrong ways to push make of the buffer, and what is wrong with each."""
+    rows = len(buffer)
+    if count < rows:
+        yield buffer, "The buffer comes back as it was. `.at[…].set(…)` returns a new array: return that one."
+        yield buffer.at[count].add(row), "The row is added to what stands there; it should replace it."
+    if count == 0:
+        yield (
+            buffer.at[1].set(row),
+            "The row lands one place too far: `count` starts at 0, and 0 means place 0.",
+        )
+    if count == 2:
+        why = f"there are {rows} rows, of {len(row)} numbers each."
+        yield buffer.at[0].set(row), f"The row starts again from the top too early: {why}"
+    if count == rows:
+        why = "the index is out of bounds, so the write is dropped. The buffer has to start again from its first row."
+        yield buffer, f"Once the buffer is full, nothing is written: {why}"
+    if count > rows:
+        why = "the index is out of bounds. The buffer starts again each time that it is full, not once."
+        yield buffer, f"With `count` {count} nothing is written: {why}"
+    if count >= rows:
+        why = "The buffer has to start again from its first row."
+        yield buffer.at[-1].set(row), f"Once the buffer is full, every row lands in the last place. {why}"
+    if rows == 5:
+        why = "but this buffer has 5 rows: ask the buffer for its length."
+        yield buffer.at[count % 3].set(row), f"The row goes to place `count % 3`, {why}"
+    yield (
+        jnp.roll(buffer, -1, axis=0).at[-1].set(row),
+        "All rows move up by one; the row must go to place `count % len(buffer)`.",
+    )
 
 
 def _accessed(compiled):

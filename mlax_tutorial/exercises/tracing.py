@@ -169,6 +169,19 @@ def _check_mystery(mystery):
             lambda x, y: jnp.dot(y, x) / jnp.sqrt(jnp.sum(x * x)),
             "`mul b a` multiplies element by element. Nothing adds up its result: look at what `reduce_sum` is given.",
         ),
+        (
+            lambda x, y: y * x / jnp.sqrt(x * x),
+            "`reduce_sum` is missing: the squares are added up, and every element is divided by the same number.",
+        ),
+        (
+            lambda x, y: x * x / jnp.sqrt(jnp.sum(x * x)),
+            "The numerator is `mul b a`, a product of both inputs, not a square.",
+        ),
+        (lambda x, y: y * x * jnp.sqrt(jnp.sum(x * x)), "The last equation is a `div`: divide by the root."),
+        (
+            lambda x, y: y * x / jnp.sqrt(jnp.sum(x * x) * jnp.sum(y * y)),
+            "Only the first input goes into the root: there is one `reduce_sum`, and it is given `mul a a`.",
+        ),
     ]
     checks.values(mystery, _mystery, examples=[telling], recognise=recognise)
     for n in (2, 5):
@@ -181,11 +194,34 @@ def _check_mystery(mystery):
             failure.message = f"This is right for three numbers, but not for {n}: it should work for any length.\n{failure.message}"
             raise
     checks.values(mystery, _mystery, inputs.together(pair), recognise=recognise)
+    y = jnp.array([1.0, 2.0, 3.0])
+    for x, advice in (
+        (
+            [3e-9, 0.0, 4e-9],
+            "This is right for large numbers, but not for small ones. The divisor is the root as it stands: "
+            "nothing is added, and no bound is put on it.",
+        ),
+        (
+            [0.0, 0.0, 0.0],
+            "Where x is 0, the jaxpr divides 0 by 0, which is nan: there is no equation that looks out for it.",
+        ),
+    ):
+        shown = f"x = {x}, y = {y.tolist()}"  # as an array, 3e-9 would be shown as 0
+        try:
+            checks.same(mystery(jnp.array(x), y), _mystery(jnp.array(x), y), input=shown)
+        except Failed as failure:
+            failure.message = f"{advice}\n{failure.message}"
+            raise
     checks.works_under_jit(mystery, *telling)
 
 
 def _mystery_of_three(x, y):
     return y * x / jnp.sqrt(x[0] ** 2 + x[1] ** 2 + x[2] ** 2)
+
+
+def _mystery_guarded(x, y):
+    length = jnp.linalg.norm(x)
+    return jnp.where(length > 0, y * x / length, 0.0)
 
 
 def _mystery_broadcast_to_three(x, y):
@@ -215,6 +251,15 @@ mystery = Exercise(
         Mistake(lambda x, y: y * x, says="still to be divided"),
         Mistake(lambda x, y: jnp.sqrt(jnp.sum(x * x)) / (y * x), says="the other way round"),
         Mistake(lambda x, y: jnp.dot(y, x) / jnp.sqrt(jnp.sum(x * x)), says="element by element"),
+        Mistake(lambda x, y: y * x / jnp.sqrt(x * x), says="`reduce_sum` is missing"),
+        Mistake(lambda x, y: x * x / jnp.linalg.norm(x), says="not a square"),
+        Mistake(lambda x, y: y * x * jnp.linalg.norm(x), says="divide by the root"),
+        Mistake(
+            lambda x, y: y * x / (jnp.linalg.norm(x) * jnp.linalg.norm(y)), says="there is one `reduce_sum`"
+        ),
+        Mistake(lambda x, y: y * x / (jnp.linalg.norm(x) + 1e-8), says="not for small ones"),
+        Mistake(lambda x, y: y * x / jnp.sqrt(jnp.sum(x * x) + 1e-5), says="not for small ones"),
+        Mistake(_mystery_guarded, says="divides 0 by 0"),
         Mistake(_mystery_of_three, says="right for three numbers"),
         Mistake(_mystery_broadcast_to_three, says="right for three numbers"),
         Mistake(lambda x, y: (_mystery(x, y),), says="returned a tuple"),
@@ -240,11 +285,34 @@ def _check_shapes(shapes):
     def nested(x, w):
         return {"layers": [(x @ w, x)], "state": None}
 
-    def spec(*shape):
-        return jax.ShapeDtypeStruct(shape, jnp.float32)
+    def lookup(table, rows):
+        return table[rows]
+
+    def spec(*shape, dtype=jnp.float32):
+        return jax.ShapeDtypeStruct(shape, dtype)
 
     small = spec(2, 3), spec(3, 5)
-    _right_shapes(shapes, layer, small, "a layer that returns a dict, of x:(2, 3) and w:(3, 5)")
+    try:
+        _right_shapes(shapes, layer, small, "a layer that returns a dict, of x:(2, 3) and w:(3, 5)")
+    except Failed as failure:
+        for symptom, advice in (
+            (
+                "missing 1 required positional",
+                "Each spec stands for one argument: hand on `*specs`, all of them.",
+            ),
+            (
+                "'ShapeDtypeStruct' and",
+                "A spec is the type of an array, and cannot be computed with: let `jax.eval_shape` call the function.",
+            ),
+            (
+                "has no attribute 'shape'",
+                "What the function returns is a tree, here a dict: `jax.tree.map` visits the arrays in it.",
+            ),
+        ):
+            if symptom in failure.message:
+                failure.message = f"{advice}\n{failure.message}"
+                break
+        raise
     if not all(traced):
         raise Failed(
             "You call the function with real arrays, so it computes. Let `jax.eval_shape` call it: it hands in tracers."
@@ -255,6 +323,10 @@ def _check_shapes(shapes):
     _right_shapes(
         shapes, nested, small, "a function that returns {'layers': [(x @ w, x)], 'state': None}", advice
     )
+    advice = "A spec has a dtype, too, and here it matters: hand on the specs as they are."
+    rows = spec(10, 4), spec(7, dtype=jnp.int32)
+    text = "table[rows], of table:(10, 4) and rows:(7,), which are int32"
+    _right_shapes(shapes, lookup, rows, text, advice)
     # Too large for any memory, even where the system promises more than it has.
     side = 10**9
     advice = "This should work for arrays that fit into no memory, so make none: the types are all that tracing needs."
@@ -291,6 +363,7 @@ def _right_shapes(shapes, function, specs, text, advice=""):
         (lambda leaf: leaf.size, "This is how many elements there are, not the shape: `leaf.shape`."),
         (lambda leaf: leaf.ndim, "This is how many axes there are, not how long each is: `leaf.shape`."),
         (lambda leaf: (leaf.shape, leaf.dtype), "Only the shape is asked for, without the dtype."),
+        (jax.typeof, "These are types, a shape and a dtype; only the shape is asked for, `leaf.shape`."),
     ):
         if _equal_trees(got, jax.tree.map(instead, results)):
             reason = diagnosis
@@ -331,6 +404,22 @@ def _shapes_of_inputs(function, *specs):
 def _shapes_of_zeros(function, *specs):
     zeros = jax.tree.map(lambda spec: jnp.zeros(spec.shape, spec.dtype), specs)
     return jax.tree.map(jnp.shape, jax.jit(function)(*zeros))
+
+
+def _shapes_all_float(function, *specs):
+    return _shapes(function, *[jax.ShapeDtypeStruct(spec.shape, jnp.float32) for spec in specs])
+
+
+def _shapes_specs_in_one(function, *specs):
+    return _shapes(function, specs)
+
+
+def _shapes_called(function, *specs):
+    return jax.tree.map(lambda leaf: leaf.shape, function(*specs))
+
+
+def _shapes_without_tree(function, *specs):
+    return jax.eval_shape(function, *specs).shape
 
 
 def _shapes_flat(function, *specs):
@@ -378,6 +467,11 @@ shapes = Exercise(
         Mistake(_shapes_one_array, says="The shapes are not right"),
         Mistake(_shapes_computed, says="real arrays"),
         Mistake(_shapes_of_zeros, says="fit into no memory"),
+        Mistake(_shapes_all_float, says="A spec has a dtype, too"),
+        Mistake(_shapes_specs_in_one, says="Each spec stands for one argument"),
+        Mistake(_shapes_called, says="cannot be computed with"),
+        Mistake(_shapes_without_tree, says="is a tree, here a dict"),
+        Mistake(functools.partial(_shapes_mapped, jax.typeof), says="These are types"),
         Mistake(_shapes_flat, says="the tree is gone"),
         Mistake(_shapes_one_level, says="trees in trees"),
         Mistake(_shapes_all_lists, says="stay what they are"),
@@ -406,17 +500,33 @@ def _check_remember(remember):
     x = jnp.arange(3.0)
     checks.is_jitted(remember)
     got = remember(x)
-    if type(got) is not tuple or len(got) != 2:
+    both_in = None
+    if isinstance(got, jax.Array) and got.shape == (2, *x.shape):
+        both_in = "one array"
+    elif isinstance(got, (list, dict)) and len(got) == 2:
+        both_in = f"a {type(got).__name__}"
+    if both_in:
+        raise Failed(
+            f"You return both in {both_in}, but a tuple is asked for: `return 2 * y, y`.",
+            input={"x": x}, expected=_remember(x), got=got,
+        )  # fmt: skip
+    if not isinstance(got, tuple) or len(got) != 2:
         raise Failed(
             "Return a tuple of two, the result and the value to be kept: `return result, y`. What a jitted "
             "function does not return is lost, or leaks.",
             input={"x": x}, expected=_remember(x), got=got,
         )  # fmt: skip
     checks.no_leaks(remember, x)
-    checks.values(remember, _remember, inputs.arrays("n"), recognise=[
+
+    def as_plain_tuple(x):  # a named tuple is one, too
+        return tuple(remember(x))
+
+    checks.values(as_plain_tuple, _remember, inputs.arrays("n"), examples=[(x,)], recognise=[
         (lambda x: (jnp.sin(x), 2 * jnp.sin(x)), "The order is: first the result, 2 sin(x), then what is kept, sin(x)."),
         (lambda x: (2 * jnp.sin(x), x), "The value to keep is y = sin(x), not x."),
         (lambda x: (2 * x, x), "The sine is missing: y = sin(x)."),
+        (lambda x: (2 * x, jnp.sin(x)), "The first is twice y, the sine, not twice x."),
+        (lambda x: (2 * jnp.sin(x), 2 * jnp.sin(x)), "What is kept is y itself, before it is doubled."),
     ])  # fmt: skip
 
 
@@ -450,6 +560,30 @@ def _remember_list(x):
 
 
 @jax.jit
+def _remember_stacked(x):
+    y = jnp.sin(x)
+    return jnp.stack([2 * y, y])
+
+
+@jax.jit
+def _remember_dict(x):
+    y = jnp.sin(x)
+    return {"result": 2 * y, "y": y}
+
+
+@jax.jit
+def _remember_doubled_input(x):
+    y = jnp.sin(x)
+    return 2 * x, y
+
+
+@jax.jit
+def _remember_doubled_twice(x):
+    y = 2 * jnp.sin(x)
+    return y, y
+
+
+@jax.jit
 def _remember_without_sine(x):
     return 2 * x, x
 
@@ -476,7 +610,11 @@ remember = Exercise(
         Mistake(_remember_leaks_and_returns, says="A tracer leaks"),
         Mistake(_remember, says="not jitted"),
         Mistake(_remember_swapped, says="first the result"),
-        Mistake(_remember_list, says="Return a tuple of two"),
+        Mistake(_remember_list, says="both in a list"),
+        Mistake(_remember_stacked, says="both in one array"),
+        Mistake(_remember_dict, says="both in a dict"),
+        Mistake(_remember_doubled_input, says="not twice x"),
+        Mistake(_remember_doubled_twice, says="before it is doubled"),
         Mistake(_remember_without_sine, says="The sine is missing"),
         Mistake(_remember_numpy, says="given to NumPy"),
     ),
@@ -524,12 +662,20 @@ def _check_flops(flops):
     def over(left, right):
         return functools.partial(lax.dot_general, dimension_numbers=((left, right), ((), ())))
 
+    dot = jax.jit(jnp.dot)
     two, rounds = "two products, one after the other", "a product in a scan of 5 rounds"
+    twice = "a jitted product, called twice"
     cases = {
         "x:(2, 3) @ w:(3, 5)": (jnp.dot, spec(2, 3), spec(3, 5)),
         two: (lambda x, w: (x @ w) @ w, spec(2, 3), spec(3, 3)),
         "a batch of products, x:(4, 2, 3) @ w:(4, 3, 5)": (jnp.matmul, spec(4, 2, 3), spec(4, 3, 5)),
         "a sum, no product": (jnp.sum, spec(4)),
+        "a product and a sum, x:(2, 3) @ w:(3, 5) + b:(5,)": (
+            lambda x, w, b: x @ w + b,
+            spec(2, 3),
+            spec(3, 5),
+            spec(5),
+        ),
         "x:(3, 2) and w:(3, 5), summed over their first axes": (over((0,), (0,)), spec(3, 2), spec(3, 5)),
         "x:(2, 3, 4) and w:(3, 4, 5), summed over two axes": (
             over((1, 2), (0, 1)),
@@ -537,13 +683,18 @@ def _check_flops(flops):
             spec(3, 4, 5),
         ),
         "a product inside jit": (jax.jit(jnp.dot), spec(2, 3), spec(3, 5)),
+        twice: (lambda x, w: dot(dot(x, w), w), spec(2, 3), spec(3, 3)),
         rounds: (scanned, spec(2, 3), spec(3, 3)),
         "the same scan in another of 3 rounds": (scanned_twice, spec(2, 3), spec(3, 3)),
         "a product in a jit, in a scan of 4 rounds, in a jit": (nested, spec(2, 3), spec(3, 3)),
     }
     so_far = 0
     for name, (function, *specs) in cases.items():
-        got, expected = count(function, *specs)
+        try:
+            got, expected = count(function, *specs)
+        except Failed as failure:
+            failure.message = f"It happens with {name}.\n{failure.message}"
+            raise
         if got is None:
             raise Failed("Your function returned None: is a `return` missing?", input=name, expected=expected)
         if isinstance(got, jax.Array):
@@ -579,16 +730,22 @@ def _check_flops(flops):
             reason = "The body of a scan is recorded once, but runs `length` times."
         elif name == rounds and got == 0:
             reason = "A scan holds its body as a jaxpr: go into it, and count it `length` times."
+        elif name == twice and 2 * got == expected:
+            reason = "Two equations hold the same jaxpr, and it runs for each of them: both count."
+        elif "another" in name and 3 * got == expected:
+            reason = "The rounds multiply: the inner scan's 5 are run in each of the outer's 3."
         elif "another" in name or "in a jit," in name:
             reason = "What is inside may hold further jaxprs and further scans: the function has to call itself for it."
         elif "batch" in name and 4 * got == expected:
             reason = "Each product of the batch counts: the number of results is that of `equation.outvars[0].aval.size`."
+        elif "batch" in name and got == 4 * expected:
+            reason = "The axis of the batch counts twice: both inputs have it, and the result has it once."
         elif "summed over" in name or "batch" in name:
             reason = (
                 "Which axes are summed over, and how many, is not always the same. It stands in "
                 "`equation.params['dimension_numbers']`; k is the product of their lengths."
             )
-        elif "sum," in name:
+        elif "a sum" in name:
             reason = "Only `dot_general` counts here."
         raise Failed(reason, input=name, expected=expected, got=got)
 
@@ -620,6 +777,43 @@ def _flops_one_level(jaxpr):
         for _, inner in jaxprs.subjaxprs(equation):
             total += times * _flops_each_body_once(inner)
     return total
+
+
+def _flops_all_equations(jaxpr):
+    additions = sum(e.outvars[0].aval.size for e in jaxpr.eqns if e.primitive.name == "add")
+    return _flops(jaxpr) + additions
+
+
+def _flops_each_jaxpr_once(jaxpr):
+    total, seen = _flops_outer(jaxpr), []
+    for equation in jaxpr.eqns:
+        times = equation.params.get("length", 1)
+        for _, inner in jaxprs.subjaxprs(equation):
+            if not any(inner is other for other in seen):
+                seen.append(inner)
+                total += times * _flops_each_jaxpr_once(inner)
+    return total
+
+
+def _flops_rounds_of_the_last(jaxpr, times=1):
+    total = times * _flops_outer(jaxpr)
+    for equation in jaxpr.eqns:
+        for _, inner in jaxprs.subjaxprs(equation):
+            total += _flops_rounds_of_the_last(inner, equation.params.get("length", 1))
+    return total
+
+
+def _flops_of_matrices(equation):
+    (m, k), (_, n) = (variable.aval.shape for variable in equation.invars)
+    return 2 * m * k * n
+
+
+def _flops_batch_twice(equation):
+    ((left_axes, right_axes), _) = equation.params["dimension_numbers"]
+    left, right = (variable.aval.shape for variable in equation.invars)
+    return (
+        2 * int(np.prod(left)) * int(np.prod([n for axis, n in enumerate(right) if axis not in right_axes]))
+    )
 
 
 def _flops_of_scans_alone(jaxpr):
@@ -669,6 +863,11 @@ flops = Exercise(
         Mistake(_flops_of_scans_alone, says="go into it"),
         Mistake(_flops_each_body_once, says="runs `length` times"),
         Mistake(_flops_one_level, says="has to call itself"),
+        Mistake(_flops_rounds_of_the_last, says="The rounds multiply"),
+        Mistake(_flops_each_jaxpr_once, says="hold the same jaxpr"),
+        Mistake(_flops_all_equations, says="Only `dot_general` counts"),
+        Mistake(_products(_flops_of_matrices), says="It happens with a batch of products"),
+        Mistake(_products(_flops_batch_twice), says="counts twice: both inputs have it, and the result"),
         Mistake(_flops_per_equation, says="This counts products"),
         Mistake(_flops_early, says="return too early"),
         Mistake(_products(lambda e: 2 * e.outvars[0].aval.size), says="k is missing"),
@@ -738,6 +937,10 @@ def _check_dead(dead):
         _, indices = lax.top_k(x, 2)
         return indices
 
+    def two_outputs(x):
+        lax.tanh(x)
+        return lax.sin(x), lax.cos(x)
+
     def literal_output(x):
         lax.exp(x)
         return lax.sin(x), 2.0
@@ -751,6 +954,7 @@ def _check_dead(dead):
         "lax.mul(x, 3.0); return lax.mul(x, 2.0)": literals,
         "values, indices = lax.top_k(x, 2); return values": first_output,
         "values, indices = lax.top_k(x, 2); return indices": second_output,
+        "lax.tanh(x); return lax.sin(x), lax.cos(x)": two_outputs,
         "lax.exp(x); return lax.sin(x), 2.0": literal_output,
     }
     for text, function in cases.items():
@@ -759,6 +963,10 @@ def _check_dead(dead):
         try:
             got = dead(jaxpr)
         except Failed as failure:
+            if function is literals and "Literal" in failure.message:
+                failure.message = (
+                    f"Among the inputs stand literals, too: here 3.0 and 2.0.\n{failure.message}"
+                )
             if function is literal_output:
                 failure.message = f"An output may be a literal, too: here 2.0 is one.\n{failure.message}"
             raise
@@ -771,6 +979,10 @@ def _check_dead(dead):
         if positions != expected:
             several = function in (first_output, second_output)
             reason = _why_not_dead(equations, positions, expected, function is first, several)
+            if function is two_outputs and set(positions) in ({0, 1}, {0, 2}):
+                reason = (
+                    "The program has two outputs, and both are asked for: look at all of `jaxpr.outvars`."
+                )
             raise Failed(reason, input=text, expected=expected, got=got)
 
 
@@ -860,13 +1072,33 @@ def _dead_first_output(jaxpr):
     return unused
 
 
-def _dead_literals_in_a_set(jaxpr):
-    needed, unused = set(jaxpr.outvars), []
+def _dead_with_outputs(outputs, jaxpr):
+    needed, unused = outputs(jaxpr), []
     for number in reversed(range(len(jaxpr.eqns))):
         if needed.isdisjoint(jaxpr.eqns[number].outvars):
             unused.append(number)
         else:
             needed.update(v for v in jaxpr.eqns[number].invars if not hasattr(v, "val"))
+    return unused
+
+
+def _dead_literal_inputs(jaxpr):
+    needed, unused = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
+    for number in reversed(range(len(jaxpr.eqns))):
+        if needed.isdisjoint(jaxpr.eqns[number].outvars):
+            unused.append(number)
+        else:
+            needed.update(jaxpr.eqns[number].invars)
+    return unused
+
+
+def _dead_forwards(jaxpr):
+    needed, unused = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
+    for number, equation in enumerate(jaxpr.eqns):
+        if needed.isdisjoint(equation.outvars):
+            unused.append(number)
+        else:
+            needed.update(v for v in equation.invars if not hasattr(v, "val"))
     return unused
 
 
@@ -900,7 +1132,19 @@ dead = Exercise(
         Mistake(_dead_all_outputs, says="*any* of its outputs"),
         Mistake(_dead_first_output, says="*any* of its outputs"),
         Mistake(_dead_two_levels, says="itself not needed"),
-        Mistake(_dead_literals_in_a_set, says="may be a literal"),
+        Mistake(_dead_forwards, says="follow where its results go"),
+        Mistake(_dead_literal_inputs, says="Among the inputs stand literals"),
+        Mistake(
+            functools.partial(_dead_with_outputs, lambda jaxpr: set(jaxpr.outvars)), says="may be a literal"
+        ),
+        Mistake(
+            functools.partial(_dead_with_outputs, lambda jaxpr: {jaxpr.outvars[0]}),
+            says="two outputs, and both",
+        ),
+        Mistake(
+            functools.partial(_dead_with_outputs, lambda jaxpr: {*jaxpr.outvars[-1:]}),
+            says="follow where its results go",
+        ),
         Mistake(_dead_removed, says="changes the jaxpr"),
         Mistake(_live, says="You list the equations that are needed"),
         Mistake(lambda jaxpr: [number + 1 for number in _dead(jaxpr)], says="counted from 0"),

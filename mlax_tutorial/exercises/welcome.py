@@ -28,7 +28,7 @@ def _check_double(double):
         double,
         _double,
         inputs.arrays("n"),
-        examples=[(jnp.array([1.0, 2.0, 3.0]),)],
+        examples=[(jnp.array([1.0, 2.0, 3.0]),), (jnp.array([0.5, -1.0, 4.0, 0.0]),)],
         recognise=[
             (lambda x: x**2, "This squares each element instead of doubling it."),
             (lambda x: jnp.concatenate([x, x]), "This repeats the array instead of doubling its elements."),
@@ -56,6 +56,18 @@ def _repeats(x):
 
 def _learned_by_heart(x):
     return jnp.array([2.0, 4.0, 6.0])
+
+
+def _three_elements(x):
+    return jnp.array([2 * x[0], 2 * x[1], 2 * x[2]])
+
+
+def _only_upwards(x):
+    return jnp.abs(2 * x)
+
+
+def _asks_for_numbers(x):
+    return jnp.array([2 * element.item() for element in x])
 
 
 def _tuple(x):
@@ -95,7 +107,10 @@ double = Exercise(
         Mistake(_squares, says="squares each element"),
         Mistake(_adds_two, says="adds two"),
         Mistake(_repeats, says="repeats the array"),
-        Mistake(_learned_by_heart, says="The shape is wrong: expected (0,)"),
+        Mistake(_learned_by_heart, says="The shape is wrong: expected (4,)"),
+        Mistake(_three_elements, says="The shape is wrong: expected (4,)"),
+        Mistake(_only_upwards, says="at [1]: expected -2., got 2."),
+        Mistake(_asks_for_numbers, says="Under `jax.jit`"),
         Mistake(_tuple, says="returned a tuple"),
         Mistake(_list, says="returned a list"),
         Mistake(_in_place, says="changed its input"),

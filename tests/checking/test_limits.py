@@ -46,8 +46,23 @@ def forever_asleep(x):
     time.sleep(3600)
 
 
+def forever_renaming(x):
+    try:
+        forever(x)
+    except BaseException as error:
+        raise Exception("something else") from error
+
+
 @pytest.mark.parametrize(
-    "endless", [forever, forever_in_python, forever_swallowing, forever_asleep, jax.jit(forever)]
+    "endless",
+    [
+        forever,
+        forever_in_python,
+        forever_swallowing,
+        forever_asleep,
+        jax.jit(forever),
+        forever_renaming,
+    ],
 )
 def test_python_loops_are_stopped(grade, endless):
     began = time.monotonic()

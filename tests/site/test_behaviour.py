@@ -47,7 +47,7 @@ def test_the_theme_toggles_and_is_remembered(page):
         """Theme and colour of the page, read at once, when no transition is under way any more."""
         return tuple(
             page.evaluate("""async () => {
-            await Promise.all(document.getAnimations().map(animation => animation.finished));
+            await Promise.allSettled(document.getAnimations().map(animation => animation.finished));
             return [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor];
         }""")
         )
