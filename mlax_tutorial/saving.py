@@ -277,8 +277,15 @@ def load_weights(path: str | os.PathLike, target: Any) -> Any:
       FileNotFoundError: if there is no file.
       ImportError: if safetensors is not installed.
 
-    Example:
-      See :func:`save_weights`.
+    Example: into a model that was only outlined.
+      >>> import jax, jax.numpy as jnp, tempfile
+      >>> from mlax_tutorial import saving
+      >>> target = {"kernel": jax.ShapeDtypeStruct((2, 3), jnp.float32)}
+      >>> with tempfile.TemporaryDirectory() as directory:
+      ...     path = f"{directory}/weights.safetensors"
+      ...     saving.save_weights(path, {"kernel": jnp.ones((2, 3))})
+      ...     print(saving.load_weights(path, target)["kernel"].sum())
+      6.0
     """
     safetensors = _import("safetensors", "load_weights")
     wanted, names = _named("load_weights", target), _names(target)

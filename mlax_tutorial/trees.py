@@ -182,7 +182,7 @@ def differences(expected: Any, got: Any, *, rtol: float = 0.0, atol: float = 0.0
     A leaf may be missing or unexpected, and differ in shape, dtype or values. Values are
     compared only where shapes agree and both have some: a ``jax.ShapeDtypeStruct`` has none.
     They differ where ``|expected - got| > atol + rtol * |expected|``; NaN equals NaN, and
-    random keys are equal or not.
+    random keys are equal or not. (So not under ``jax.jit``, where arrays have no values yet.)
 
     Args:
       expected: what is wanted.
@@ -191,7 +191,6 @@ def differences(expected: Any, got: Any, *, rtol: float = 0.0, atol: float = 0.0
 
     Raises:
       ValueError: if a leaf is no array, or a tolerance is negative.
-      TracerArrayConversionError: on traced values, which have no values yet.
 
     Example:
       >>> import jax.numpy as jnp
@@ -216,7 +215,7 @@ def differences(expected: Any, got: Any, *, rtol: float = 0.0, atol: float = 0.0
     return lines
 
 
-class Row(NamedTuple):
+class Leaf(NamedTuple):
     """One leaf of a tree."""
 
     path: str
@@ -227,9 +226,9 @@ class Row(NamedTuple):
 
 
 class Description(NamedTuple):
-    """The leaves of a tree, one :class:`Row` each; prints as a table, in a notebook as HTML."""
+    """The leaves of a tree, one :class:`Leaf` each; prints as a table, in a notebook as HTML."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Leaf, ...]
 
     @property
     def numbers(self) -> int:
@@ -247,7 +246,7 @@ class Description(NamedTuple):
             for path, shape, dtype, numbers, size in self.rows
         ]
         totals = ("total", "", "", f"{self.numbers:,}", f"{self.bytes:,}")
-        return Row._fields, rows, totals, 2
+        return Leaf._fields, rows, totals, 2
 
     def __repr__(self):
         return as_text(*self._cells())
@@ -277,7 +276,7 @@ def describe(tree: Any) -> Description:
     """
     return Description(
         tuple(
-            Row(path, leaf.shape, str(leaf.dtype), math.prod(leaf.shape), _bytes(leaf))
+            Leaf(path, leaf.shape, str(leaf.dtype), math.prod(leaf.shape), _bytes(leaf))
             for path, leaf in _arrays("describe", tree).items()
         )
     )

@@ -228,7 +228,7 @@ def test_describe():
     assert described.rows[1] == ("['kernel']", (4, 3), "float32", 12, 48)
     assert described.numbers == 12 + 1 + 1 and described.bytes == 48 + 8 + 4
     lines = repr(described).splitlines()
-    assert lines[0].split() == [*trees.Row._fields] and lines[-1].split() == ["total", "14", "60"]
+    assert lines[0].split() == [*trees.Leaf._fields] and lines[-1].split() == ["total", "14", "60"]
     assert len({len(line) for line in lines}) == 1
     assert "[&#x27;&lt;n&gt;&#x27;]" in described._repr_html_() and "<n>" not in described._repr_html_()
     assert trees.describe(()).rows == () and "total" in repr(trees.describe(()))

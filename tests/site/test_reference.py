@@ -5,18 +5,27 @@ import re
 
 import pytest
 
-from mlax_tutorial import nn, optim
+from mlax_tutorial import nn, optim, precision, saving, sharding, training, trees
 from tests.site.conftest import ROOT
 from tools.site import reference
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "book/reference").glob("*.md")}
 WRITTEN = re.findall(r"\.\. auto\w+:: mlax_tutorial\.([\w.]+)", "".join(PAGES.values()))
-NAMES = [f"{module.__name__.rpartition('.')[2]}.{name}" for module in (nn, optim) for name in module.__all__]
+MODULES = {m.__name__.rpartition(".")[2]: m for m in (nn, optim, precision, saving, sharding, training, trees)}
+
+
+def public_names(module):
+    """What a module lists in ``__all__``, or else what is defined there and can be called."""
+    own = (name for name, item in vars(module).items() if getattr(item, "__module__", "") == module.__name__)
+    return getattr(module, "__all__", [name for name in own if not name.startswith("_")])
+
+
+NAMES = [f"{name}.{public}" for name, module in MODULES.items() for public in public_names(module)]
 
 
 def found(name):
     module, _, name = name.partition(".")
-    return getattr({"nn": nn, "optim": optim}[module], name)
+    return getattr(MODULES[module], name)
 
 
 @pytest.mark.parametrize("public", NAMES)
@@ -28,11 +37,11 @@ def test_everything_public_stands_on_one_page(public):
 
 @pytest.mark.parametrize("public", NAMES)
 def test_everything_public_has_an_example(public):
-    """Errors, named tuples and two bases need none; `make test` runs the others (`--doctest-modules`)."""
+    """Errors, named tuples and three bases need none; `make test` runs the others (`--doctest-modules`)."""
     thing = found(public)
     if inspect.isclass(thing) and issubclass(thing, (BaseException, tuple)):
         pytest.skip("needs none")
-    if thing in (optim.Transformation, optim.Optimizer):
+    if thing in (optim.Transformation, optim.Optimizer, precision.LossScale):
         pytest.skip("is a base")
     assert ">>> " in (inspect.getdoc(thing) or "")
 
