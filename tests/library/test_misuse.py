@@ -333,7 +333,7 @@ def test_summary_of_what_is_no_layer(wrong):
 
 
 # Their messages are tested under another name: that of all cells, say, of a child, or of a field.
-TOGETHER = {nn.RNNCell, nn.LSTMCell, nn.GRUCell, nn.Bidirectional, nn.ConvTranspose, nn.SumPool}
+TOGETHER = {nn.RNNCell, nn.LSTMCell, nn.GRUCell, nn.Bidirectional}
 
 
 def test_every_public_class_has_three_wrong_uses():
