@@ -3,6 +3,8 @@
 Shapes throughout: queries ``(..., queries, heads, head_dim)``, keys and values ``(..., keys, kv_heads, head_dim)``, where ``kv_heads``
 divides ``heads``: each key and value head serves ``heads / kv_heads`` heads of the query (Ainslie et al. 2023). A mask is
 Boolean, ``(..., queries, keys)``, the same for all heads; ``True`` means "may be looked at".
+
+JAX traces and differentiates each of the large functions once for all layers of one shape, as in linear.py.
 """
 
 import functools
@@ -96,6 +98,7 @@ def weighted_values(weights, value, *, precision=None):
     return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1])
 
 
+@functools.partial(jax.jit, static_argnames=("queries", "keys"), inline=True)
 def causal_mask(queries: int, keys: int, offset=0):
     """Each query may look at the keys up to its own place: ``(queries, keys)``, Boolean.
 
@@ -112,6 +115,7 @@ def causal_mask(queries: int, keys: int, offset=0):
     return jnp.arange(keys)[None] <= (offset + jnp.arange(queries))[:, None]
 
 
+@functools.partial(jax.jit, static_argnames=("accum_dtype", "precision"), inline=True)
 def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
     """Attention in its plain form, which stores the weights of all pairs: memory ``O(queries * keys)``.
 
@@ -135,6 +139,7 @@ def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
     return weighted_values(attention_weights(logits, mask), value, precision=precision)
 
 
+@functools.partial(jax.jit, static_argnames=("causal", "chunk_size", "accum_dtype", "precision"), inline=True)
 def attend_in_chunks(
     query, key, value, *, mask=None, causal=False, chunk_size=128, accum_dtype=None, precision=None
 ):
@@ -146,14 +151,11 @@ def attend_in_chunks(
     Args:
       query, key, value, mask: see the top of the module.
       causal: whether each query may look at earlier keys and its own only; costs no ``queries * keys`` mask.
-      chunk_size: keys at a time; must divide their number.
+      chunk_size: keys at a time; what remains makes a last, smaller chunk.
       accum_dtype, precision: as for :func:`attend`.
 
     Returns:
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
-
-    Raises:
-      ValueError: if ``chunk_size`` does not divide the number of keys.
 
     Example:
       >>> import jax.numpy as jnp
@@ -164,24 +166,19 @@ def attend_in_chunks(
     Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
     """
     queries, keys = query.shape[-3], key.shape[-3]
-    if keys % chunk_size:
-        raise ValueError(
-            f"attend_in_chunks: chunk_size must divide the {keys} keys, got {chunk_size}: pad or choose another."
-        )
     dtype = jnp.dtype(accum_dtype or accumulator(query.dtype))
     lowest = jnp.finfo(dtype).min
 
-    def chunk(array, start, axis):
-        return lax.dynamic_slice_in_dim(array, start, chunk_size, array.ndim + axis)
+    def body(size, carry, start):
+        def chunk(array, axis):
+            return lax.dynamic_slice_in_dim(array, start, size, array.ndim + axis)
 
-    @functools.partial(jax.checkpoint, prevent_cse=False)  # the body of a scan needs no barrier
-    def body(carry, start):
         total, largest, normalizer = carry
-        logits = attention_logits(query, chunk(key, start, -3), accum_dtype=dtype, precision=precision)
-        allowed = None if mask is None else chunk(mask, start, -1)
+        logits = attention_logits(query, chunk(key, -3), accum_dtype=dtype, precision=precision)
+        allowed = None if mask is None else chunk(mask, -1)
         if causal:
             # the chunk starts at `start`, so the first query stands at -start in it
-            earlier = causal_mask(queries, chunk_size, -start)
+            earlier = causal_mask(queries, size, -start)
             allowed = earlier if allowed is None else jnp.logical_and(*jnp.broadcast_arrays(allowed, earlier))
         if allowed is not None:
             allowed = allowed[..., None, None, :, :]
@@ -194,7 +191,7 @@ def attend_in_chunks(
         values = jnp.einsum(
             "...hgqk,...khd->...hgqd",
             weights.astype(value.dtype),
-            chunk(value, start, -3),
+            chunk(value, -3),
             precision=precision,
             preferred_element_type=dtype,
         )
@@ -206,16 +203,23 @@ def attend_in_chunks(
 
     shape = jax.eval_shape(attention_logits, query, key).shape[:-1]
     # like the query, so that under shard_map they vary over the mesh as it does
-    start = tuple(
+    carry = tuple(
         lax.full_like(query, fill, dtype, shape)
         for fill, shape in ((0, (*shape, value.shape[-1])), (lowest, shape), (0, shape))
     )
-    (total, _, normalizer), _ = lax.scan(body, start, jnp.arange(0, keys, chunk_size))
+    whole = keys - keys % chunk_size
+    for size, first, last in ((chunk_size, 0, whole), (keys - whole, whole, keys)):
+        if first < last:
+            # the body of a scan needs no barrier
+            part = jax.checkpoint(functools.partial(body, size), prevent_cse=False)
+            carry, _ = lax.scan(part, carry, jnp.arange(first, last, size))
+    total, _, normalizer = carry
     y = total / jnp.where(normalizer == 0, jnp.ones_like(normalizer), normalizer)[..., None]
     y = jnp.moveaxis(y, -2, -4)  # (..., queries, kv_heads, groups, head_dim)
     return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1]).astype(query.dtype)
 
 
+@functools.partial(jax.jit, static_argnames="base", inline=True)
 def rotary(x, positions, base: float = 10_000.0):
     r"""Turn pairs of features by angles that grow with the position, so that products know distances.
 

@@ -253,6 +253,40 @@ def test_wrong_hyperparameters(options, message):
         nn.MultiHeadAttention(**options)
 
 
-def test_chunks_must_fit():
-    with pytest.raises(ValueError, match="must divide the 5 keys, got 2"):
-        attention.attend_in_chunks(*[draw(0, 5, 1, 2)] * 3, chunk_size=2)
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("causal", [False, True])
+def test_chunks_of_any_size(chunk_size, causal):
+    arrays = draw(0, 2, 5, 4, 3), draw(1, 2, 5, 2, 3), draw(2, 2, 5, 2, 3)
+    mask = jnp.asarray(np.random.default_rng(3).random((2, 5, 5)) < 0.6)
+    both = mask & attention.causal_mask(5, 5)[None] if causal else mask
+
+    def in_chunks(*arrays):
+        return attention.attend_in_chunks(*arrays, mask=mask, causal=causal, chunk_size=chunk_size)
+
+    def plain(*arrays):
+        return attention.attend(*arrays, mask=both)
+
+    np.testing.assert_allclose(in_chunks(*arrays), plain(*arrays), atol=1e-6)
+    for got, wanted in zip(jax.vjp(in_chunks, *arrays)[1](arrays[0]), jax.vjp(plain, *arrays)[1](arrays[0])):
+        np.testing.assert_allclose(got, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 4])
+def test_of_an_empty_context_nothing_comes(chunk_size):
+    layer, x, context = nn.MultiHeadAttention(2, chunk_size=chunk_size), draw(0, 3, 4), jnp.zeros((0, 4))
+    trainables, _ = layer.init(jax.random.key(0), x, context=context)
+    np.testing.assert_array_equal(layer.fwd(x, trainables, (), context=context)[0], 0)
+
+
+@pytest.mark.parametrize("chunk_size", [None, 3])
+def test_layers_of_one_shape_are_traced_once(chunk_size, monkeypatch):
+    calls, logits = [], attention.attention_logits
+    monkeypatch.setattr(attention, "attention_logits", lambda *a, **o: calls.append(a) or logits(*a, **o))
+    layer, x = nn.MultiHeadAttention(2, chunk_size=chunk_size, rotary_base=50), jnp.ones((3, 6, 12))
+    trainables, _ = layer.init(jax.random.key(0), x)
+
+    def deep(layers):
+        jax.make_jaxpr(lambda x: [x := layer.fwd(x, trainables, ())[0] for _ in range(layers)])(x)
+        return len(calls)
+
+    assert 0 < deep(1) == deep(4)
