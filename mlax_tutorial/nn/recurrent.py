@@ -226,20 +226,22 @@ def _read(layer, x, trainables, carry, lengths):
         carry = jax.tree.map(functools.partial(_where, real), new, carry)
         return carry, _where(real, y, jnp.zeros_like(y))
 
+    def last_step(carry, each):
+        state, last = carry
+        state, y = step(state, each)
+        # Beyond a sequence's length, the last output stands still like the state.
+        return (state, y if lengths is None else _where(each[0] < lengths, y, last)), None
+
     steps = jnp.arange(time, dtype=jnp.int32), jnp.moveaxis(x, -2, 0)
     # From the end, the state stands still until a sequence's own last step: reversal within
     # the lengths needs no more.
-    unroll = min(layer.unroll, time)
-    carry, y = lax.scan(step, carry, steps, reverse=layer.reverse, unroll=unroll)
+    scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=min(layer.unroll, time))
     if layer.output == "sequence":
+        carry, y = scan(step, carry, steps)
         return jnp.moveaxis(y, 0, -2), carry
-    if layer.reverse:
-        return y[0], carry
-    if lengths is None:
-        return y[-1], carry
-    last = jnp.clip(lengths - 1, 0, time - 1)
-    last = last.reshape(1, *last.shape, *(1,) * (y.ndim - 1 - last.ndim))
-    return jnp.take_along_axis(y, last, axis=0)[0], carry
+    y = jax.eval_shape(cell.step, carry, steps[1][0], trainables)[1]
+    (carry, y), _ = scan(last_step, (carry, lax.full_like(x, 0, y.dtype, y.shape)), steps)
+    return y, carry
 
 
 def _where(real, first, second):

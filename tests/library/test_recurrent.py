@@ -174,6 +174,16 @@ def test_lengths_against_each_sequence_alone(cell, step, states, reverse, output
         jax.tree.map(close, got, wanted)
 
 
+@pytest.mark.parametrize("lengths", [None, jnp.array([4, 7])], ids=["full", "lengths"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_of_the_outputs_only_the_last_is_stored(reverse, lengths):
+    layer, x = nn.Recurrent(nn.GRUCell(3), reverse, output="last"), jnp.ones((2, 7, 4))
+    trainables, _ = layer.init(jax.random.key(0), x)
+    jaxpr = jax.make_jaxpr(lambda x: layer.fwd(x, trainables, (), lengths=lengths)[0])(x)
+    (scan,) = [equation for _, equation in walk(jaxpr) if equation.primitive.name == "scan"]
+    assert {variable.aval.shape for variable in scan.outvars} == {(2, 3)}
+
+
 def test_full_lengths_change_nothing():
     x, layer = draw(0, 2, 3, 5, 4), nn.Recurrent(nn.LSTMCell(3))
     t = variables(layer, x)
