@@ -52,11 +52,22 @@ class Composite(Layer):
         super().__post_init__()
         object.__setattr__(self, "_tree", self._children())
         object.__setattr__(self, "_flat", dict(_flatten(self._tree)))
+        object.__setattr__(self, "_inputs", self._find_inputs())  # every call of every child asks for them
 
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
         fields = {name: getattr(self, name) for name in self._fields}
-        return {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
+        children = {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
+        for name in children.keys() & {"takes", "inference_mode"}:
+            raise ValueError(
+                f"{type(self).__name__}: {name} is what call.{name} means already: rename the field."
+            )
+        return children
+
+    def _find_inputs(self):
+        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(self.forward).parameters.values()):
+            return frozenset().union(*(layer.inputs for layer in self._flat.values()))
+        return further_inputs(self.forward)
 
     @property
     def needs_key(self):
@@ -64,9 +75,7 @@ class Composite(Layer):
 
     @property
     def inputs(self):
-        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(self.forward).parameters.values()):
-            return frozenset().union(*(layer.inputs for layer in self._flat.values()))
-        return further_inputs(self.forward)
+        return self._inputs
 
     def forward(self, call: "Call", x: Any, **inputs) -> Any:
         """Compute the output; ``call`` stands for ``self`` with variables and keys in place.
@@ -119,8 +128,8 @@ class Composite(Layer):
     def _build(self, records, path, key):
         keys = jax.random.split(key, len(self._flat))
         built = {
-            place: layer._build(records, path + place, keys[index])
-            for index, (place, layer) in enumerate(self._flat.items())
+            place: layer._build(records, path + place, key)
+            for (place, layer), key in zip(self._flat.items(), keys)
         }
         return tuple(
             _gather(self._tree, {place: both[role] for place, both in built.items()}) for role in (0, 1)
@@ -219,8 +228,8 @@ class _Run:
 
     def split(self, key, layers):
         """A key for each of ``layers`` (by place), and a spare one for children that are called again."""
-        keys = jax.random.split(key, len(layers) + 1)
-        self.keys, self.spare = {place: keys[index] for index, place in enumerate(layers)}, keys[len(layers)]
+        *keys, self.spare = jax.random.split(key, len(layers) + 1)
+        self.keys = dict(zip(layers, keys))
 
     def key_for(self, place, layer):
         if not layer.needs_key or self.spare is None:

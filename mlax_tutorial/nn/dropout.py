@@ -1,5 +1,7 @@
 """``Dropout``: the first layer that draws random numbers."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -61,12 +63,18 @@ class Dropout(Layer):
         self.check_key(key)
         if self.rate == 1:
             return jnp.zeros_like(x), non_trainables
-        # Comparing random bits with an integer draws the mask without a float in between (uniform numbers
-        # would be float32, whatever x is), and hits the rate to one part in 2**32.
-        threshold = np.uint32(min(round((1 - self.rate) * 2**32), 2**32 - 1))
-        shape = tuple(1 if i - x.ndim in self.shared_axes else size for i, size in enumerate(x.shape))
-        kept = jax.random.bits(key, shape, jnp.uint32) < threshold
-        return jnp.where(kept, x * jnp.array(1 / (1 - self.rate), x.dtype), jnp.zeros_like(x)), non_trainables
+        return _drop(self, x, key), non_trainables
 
     def _check(self, x):
         self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
+
+
+# As in linear.py: a function of its own, which JAX traces and differentiates once for all layers alike.
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _drop(layer, x, key):
+    # Comparing random bits with an integer draws the mask without a float in between (uniform numbers
+    # would be float32, whatever x is), and hits the rate to one part in 2**32.
+    threshold = np.uint32(min(round((1 - layer.rate) * 2**32), 2**32 - 1))
+    shape = tuple(1 if i - x.ndim in layer.shared_axes else size for i, size in enumerate(x.shape))
+    kept = jax.random.bits(key, shape, jnp.uint32) < threshold
+    return jnp.where(kept, x * jnp.array(1 / (1 - layer.rate), x.dtype), jnp.zeros_like(x))

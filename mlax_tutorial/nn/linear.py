@@ -20,6 +20,7 @@ from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.numeric import accumulator
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2), inline=True)
 def lecun_normal(key, shape, dtype):
     """Draw from a truncated normal distribution with variance ``1 / fan_in``. (A named function, unlike what
     ``jax.nn.initializers.lecun_normal()`` returns, so that models pickle.)"""

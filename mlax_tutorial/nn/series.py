@@ -27,7 +27,7 @@ class Sequence(Composite):
     layers: tuple[Layer, ...] = hyperparameter(children)
     names: tuple[str, ...] | None = None
 
-    def __init__(self, *layers: Layer, **named: Layer):
+    def __init__(self, /, *layers: Layer, **named: Layer):
         if layers and named:
             raise ValueError(
                 f"{type(self).__name__}: name all layers or none, got {len(layers)} without a name."

@@ -350,6 +350,13 @@ def test_a_call_inside_another_transformation_is_refused():
         Careless(nn.Linear(2)).init(jax.random.key(0), jnp.ones(3))
 
 
+@pytest.mark.parametrize("name", ["takes", "inference_mode"])
+def test_a_child_that_call_could_not_name_is_refused(name):
+    taken = type("Taken", (nn.Composite,), {"__annotations__": {name: nn.Layer}})
+    with pytest.raises(ValueError, match=f"^Taken: {name} is what call.{name} means already: rename the field"):
+        taken(nn.Linear(3))
+
+
 def test_a_child_that_is_never_called_is_named():
     class Forgetful(nn.Composite):
         used: nn.Layer

@@ -209,6 +209,14 @@ def test_dropout_draws_no_more_bits_than_it_needs():
     assert shapes == {(7, 1, 1, 3)}
 
 
+def test_dropout_is_traced_once_for_all_layers_alike(monkeypatch):
+    calls, bits = [], jax.random.bits
+    monkeypatch.setattr(jax.random, "bits", lambda *a: calls.append(a) or bits(*a))
+    x, keys = jnp.ones((3, 17)), jax.random.split(jax.random.key(0), 3)
+    jax.make_jaxpr(lambda keys: [nn.Dropout(0.3).fwd(x, (), (), key=key)[0] for key in keys])(keys)
+    assert len(calls) == 1
+
+
 def test_dropout_drops_infinities_and_stops_their_gradients():
     x = jnp.array([jnp.inf, jnp.nan] * 50)
     y, _ = nn.Dropout(0.5).fwd(x, (), (), key=jax.random.key(0))
