@@ -23,7 +23,10 @@ class Worker:
         """Calls a function of `torch/worker.py`."""
         pickle.dump((method, arguments), self.process.stdin)
         self.process.stdin.flush()
-        answer, error = pickle.load(self.process.stdout)
+        try:
+            answer, error = pickle.load(self.process.stdout)
+        except EOFError:
+            raise RuntimeError(f"PyTorch: {method}: the process ended, {self.process.wait()}") from None
         if error:
             raise RuntimeError(f"PyTorch: {method}: {error}")
         return answer

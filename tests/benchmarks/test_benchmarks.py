@@ -94,7 +94,7 @@ def test_pytorch_computes_what_is_written_by_hand():
             contest.check_equal(found)
             assert 0 < theirs.clock()() < 60
         with pytest.raises(RuntimeError, match="KeyError"):
-            worker.ask("begin", "no_such", False, False, [], ([], []), 0.1)
+            worker.ask("no_such")
 
 
 @pytest.mark.parametrize("who", [BY_HAND, OURS])
