@@ -180,7 +180,7 @@ def plot(where: dict, steps: dict[str, dict], path: pathlib.Path) -> None:
         fontsize=9,
     )
     with matplotlib.rc_context({"svg.hashsalt": "benchmarks"}):  # the same figures give the same file
-        figure.savefig(path, metadata={"Date": None})
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def write(folder: pathlib.Path, where: dict, about, steps, imports, notes=()) -> list[pathlib.Path]:

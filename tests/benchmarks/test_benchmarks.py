@@ -134,8 +134,12 @@ def test_clocks_are_read_in_turns():
     def clock(name):
         return lambda: read.append(name) or float(len(read))
 
-    times = contest.in_turns({"a": clock("a"), "b": clock("b")}, rounds=2)
-    assert times == {"a": (1.0, 3.0), "b": (2.0, 4.0)}
+    times = contest.in_turns({"a": clock("a"), "b": clock("b"), "c": clock("c")}, rounds=20)
+    rounds = [tuple(read[start : start + 3]) for start in range(0, 60, 3)]
+    assert all(sorted(names) == ["a", "b", "c"] for names in rounds)
+    assert len(set(rounds)) > 3, "the order must change, or who comes after a heavy one is at a disadvantage"
+    assert [read[int(when) - 1] for when in times["b"]] == ["b"] * 20
+    assert list(times) == ["a", "b", "c"]
 
 
 def test_a_contender_that_computes_something_else_stops_the_run():
