@@ -23,7 +23,7 @@ from mlax_tutorial.nn.hyperparameters import (
     optional,
 )
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.linear import lecun_normal
+from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
 from mlax_tutorial.numeric import accumulator
 
 
@@ -160,12 +160,12 @@ class FusedCell(Cell):
         """The two products, of which the first has the bias."""
         projected = self._multiply(x, trainables["input_kernel"])
         return (
-            _add(projected, trainables["bias"], self._sums(x)),
+            add_bias(projected, trainables["bias"], self._sums(x)),
             self._multiply(hidden, trainables["recurrent_kernel"]),
         )
 
     def _multiply(self, x, kernel):
-        return _multiply(x, kernel, self.precision, self.accum_dtype)
+        return multiply(x, kernel, (0,), self.precision, self.accum_dtype)
 
     def _sums(self, x):
         return self.accum_dtype or accumulator(x.dtype)
@@ -339,25 +339,6 @@ class LSTMCell(FusedCell):
         return (hidden, cell), hidden
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3), inline=True)
-def _multiply(x, kernel, precision, accum_dtype):
-    product = lax.dot_general(
-        x,
-        kernel.astype(x.dtype),
-        (((x.ndim - 1,), (0,)), ((), ())),
-        precision=precision,
-        preferred_element_type=accum_dtype,
-    )
-    return product.astype(x.dtype)
-
-
-@functools.partial(jax.jit, static_argnums=2, inline=True)
-def _add(x, bias, accum_dtype):
-    # Broadcast in accum_dtype, since the gradient of broadcasting is a sum over the batch.
-    bias = lax.broadcast_in_dim(bias.astype(accum_dtype), x.shape, (x.ndim - 1,))
-    return x + bias.astype(x.dtype)
-
-
 # The gates of all steps would be most of what the backward pass keeps. From their sums they
 # are quickly computed once more: on a CPU that takes no longer, and little more than half
 # of the memory.
@@ -386,5 +367,5 @@ def _gru(projected, recurrent, bias, hidden, accum_dtype):
     border = [2 * hidden.shape[-1]]
     gates, candidate = jnp.split(projected, border, axis=-1)
     recurrent_gates, recurrent_candidate = jnp.split(recurrent, border, axis=-1)
-    recurrent_candidate = _add(recurrent_candidate, bias, accum_dtype)
+    recurrent_candidate = add_bias(recurrent_candidate, bias, accum_dtype)
     return gated(gates + recurrent_gates, candidate, recurrent_candidate, hidden)

@@ -5,11 +5,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.linear import multiply
 from mlax_tutorial.numeric import accumulator
 
 
@@ -101,8 +101,7 @@ class Embed(Layer):
                 self,
                 f"attend expects x of shape (..., {self.embed_dim}), got {describe(x)}: project it to embed_dim first.",
             )
-        table = trainables["embed"].astype(x.dtype)
-        return lax.dot_general(x, table, (((x.ndim - 1,), (1,)), ((), ()))), non_trainables
+        return multiply(x, trainables["embed"], (1,)), non_trainables
 
     @property
     def _shape(self):

@@ -85,7 +85,7 @@ class Linear(Layer):
                 f"kernel of shape {kernel.shape} expects x of shape (..., {kernel.shape[axis]}), "
                 f"got {describe(x)}: give it the shape that init saw, or init again.",
             )
-        return _multiply(x, kernel, axis, self.precision, self.accum_dtype), non_trainables
+        return multiply(x, kernel, (axis,), self.precision, self.accum_dtype), non_trainables
 
 
 class Bias(Layer):
@@ -124,7 +124,7 @@ class Bias(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_variables(trainables, {"bias": _trailing_shape(self, x)})
-        return _add(x, trainables["bias"], self.accum_dtype or accumulator(x.dtype)), non_trainables
+        return add_bias(x, trainables["bias"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
 
 class Scaler(Layer):
@@ -171,11 +171,12 @@ class Scaler(Layer):
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4), inline=True)
-def _multiply(x, kernel, axis, precision, accum_dtype):
+def multiply(x, kernel, axes, precision=None, accum_dtype=None):
+    """Sum the products of the last axes of ``x`` and ``axes`` of the kernel, as many."""
     product = lax.dot_general(
         x,
         kernel.astype(x.dtype),
-        (((x.ndim - 1,), (axis,)), ((), ())),
+        ((tuple(range(x.ndim - len(axes), x.ndim)), axes), ((), ())),
         precision=precision,
         preferred_element_type=accum_dtype,
     )
@@ -183,7 +184,8 @@ def _multiply(x, kernel, axis, precision, accum_dtype):
 
 
 @functools.partial(jax.jit, static_argnums=2, inline=True)
-def _add(x, bias, accum_dtype):
+def add_bias(x, bias, accum_dtype):
+    """Add a bias to the trailing axes of ``x``; its gradient is summed in ``accum_dtype``."""
     return x + _broadcast(bias, x, accum_dtype)
 
 

@@ -1,5 +1,6 @@
 """``MultiHeadAttention``: queries, keys and values from one input or two, and a cache for decoding."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from mlax_tutorial.nn.hyperparameters import (
     optional,
 )
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.linear import lecun_normal
+from mlax_tutorial.nn.linear import lecun_normal, multiply
 
 
 class MultiHeadAttention(Layer):
@@ -101,7 +102,7 @@ class MultiHeadAttention(Layer):
 
         def kernel(index, shape, inputs):
             fan_in = shape[0] if inputs == 1 else shape[0] * shape[1]
-            size = (fan_in, _size(shape) // fan_in)
+            size = (fan_in, math.prod(shape) // fan_in)
             return self.initialize("kernel_initializer", keys[index], size, dtype).reshape(shape)
 
         return {
@@ -160,7 +161,7 @@ class MultiHeadAttention(Layer):
 
     def _build_cache(self, records, path, length):
         x, _ = records[path]
-        shape = (*x.shape[:-2], integer(length), self._kv_heads, self._head_dim(x))
+        shape = (*x.shape[:-2], length, self._kv_heads, self._head_dim(x))
         return {
             "key": jnp.zeros(shape, x.dtype),
             "value": jnp.zeros(shape, x.dtype),
@@ -179,27 +180,11 @@ class MultiHeadAttention(Layer):
             },
         )
 
-        def project(x, name):
-            kernel = trainables[name].astype(x.dtype)
-            return lax.dot_general(
-                x,
-                kernel,
-                (((x.ndim - 1,), (0,)), ((), ())),
-                precision=self.precision,
-                preferred_element_type=x.dtype,
-            )
-
-        return project(x, "query"), project(context, "key"), project(context, "value")
+        pairs = ("query", x), ("key", context), ("value", context)
+        return tuple(multiply(x, trainables[name], (0,), self.precision) for name, x in pairs)
 
     def _mix(self, y, trainables):
-        contracted = (((y.ndim - 2, y.ndim - 1), (0, 1)), ((), ()))
-        return lax.dot_general(
-            y,
-            trainables["out"].astype(y.dtype),
-            contracted,
-            precision=self.precision,
-            preferred_element_type=y.dtype,
-        )
+        return multiply(y, trainables["out"], (0, 1), self.precision)
 
     def _rotate(self, x, start):
         return rotary(x, start + jnp.arange(x.shape[-3]), self.rotary_base)
@@ -260,13 +245,21 @@ class MultiHeadAttention(Layer):
         batch, rest = x.shape[:-2], (self._kv_heads, self._head_dim(x))
         for name in ("key", "value"):
             got = getattr(cache[name], "shape", ())
-            if len(got) != x.ndim + 1 or (got[:-3], got[-2:]) != (batch, rest):
-                shape = str((*batch, None, *rest)).replace("None", "…")
+            room = (got if name == "key" else cache["key"].shape)[-3:-2]  # any, but the same for both
+            if len(got) != x.ndim + 1 or got != (*batch, *room, *rest):
+                shape = str((*batch, *(room if name == "value" else (None,)), *rest)).replace("None", "…")
                 raise LayerError(
                     self,
                     f"cache[{name!r}] expects shape {shape}, got {describe(cache[name])}: make one "
                     "with init_cache for a step of this batch.",
                 )
+        place = cache["place"]
+        if getattr(place, "shape", None) != () or not jnp.issubdtype(place.dtype, jnp.integer):
+            raise LayerError(
+                self,
+                f"cache['place'] expects one integer, got {describe(place)}: pass what init_cache made, or the "
+                "last decode returned.",
+            )
         if x.shape[-2] > cache["key"].shape[-3]:
             raise LayerError(
                 self,
@@ -292,10 +285,3 @@ def _both(mask, causal):
         if mask is None
         else jnp.logical_and(mask, jnp.expand_dims(causal, tuple(range(mask.ndim - 2))))
     )
-
-
-def _size(shape):
-    size = 1
-    for number in shape:
-        size *= number
-    return size

@@ -1,5 +1,6 @@
 """``Stack`` and ``Remat``: deep models in little code and little memory."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -30,14 +31,13 @@ class Wrapper(Layer):
         return self._build(outline(self, x, inputs, key), "", key)
 
     def _repeatable(self, key, inference_mode, *shape):
-        """The bits of new keys, and what makes keys of them. What is recomputed draws the same numbers once more, on
+        """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
         purpose; JAX's check would take that for a reused key. It does see that ``key`` itself is used once."""
         if key is None or not self.needs_key or inference_mode:
-            return None, lambda bits: None
+            return None, None
         self.check_key(key)
-        implementation = jax.random.key_impl(key)
         bits = jax.random.key_data(jax.random.split(key, shape or 1))
-        return bits if shape else bits[0], lambda bits: jax.random.wrap_key_data(bits, impl=implementation)
+        return bits if shape else bits[0], jax.random.key_impl(key)
 
 
 class Remat(Wrapper):
@@ -65,11 +65,12 @@ class Remat(Wrapper):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self.check_inference_mode(inference_mode)
-        bits, wrap = self._repeatable(key, inference_mode)
+        bits, kind = self._repeatable(key, inference_mode)
 
         def fwd(x, trainables, non_trainables, bits, inputs):
+            key = _key(bits, kind)
             return self.layer.fwd(
-                x, trainables, non_trainables, key=wrap(bits), inference_mode=inference_mode, **inputs
+                x, trainables, non_trainables, key=key, inference_mode=inference_mode, **inputs
             )
 
         return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)
@@ -122,39 +123,12 @@ class Stack(Wrapper):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self._check_depth(trainables=trainables, non_trainables=non_trainables)
         self.check_inference_mode(inference_mode)
-        bits, wrap = self._repeatable(key, inference_mode, self.depth)
-
-        def block(x, each):
-            trainables, non_trainables, bits = each
-            y, non_trainables = self._located(
-                self.layer.fwd,
-                x,
-                trainables,
-                non_trainables,
-                key=wrap(bits),
-                inference_mode=inference_mode,
-                **inputs,
-            )
-            self._check_output(x, y)
-            return y, non_trainables
-
-        if self.remat is not None:  # a scan's body needs no barrier against common subexpressions
-            block = jax.checkpoint(block, policy=self.remat, prevent_cse=False)
-        return jax.lax.scan(
-            block,
-            x,
-            (trainables, non_trainables, bits),
-            length=self.depth,
-            unroll=min(self.unroll, self.depth),
-        )
+        bits, kind = self._repeatable(key, inference_mode, self.depth)
+        return _repeat(self, bool(inference_mode), kind, x, (trainables, non_trainables, bits), inputs)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
         self._check_depth(trainables=trainables, non_trainables=non_trainables, cache=cache)
-
-        def block(x, each):
-            return self._located(self.layer.decode, x, *each, **inputs)
-
-        return jax.lax.scan(block, x, (trainables, non_trainables, cache), length=self.depth)
+        return _repeat_decode(self, x, (trainables, non_trainables, cache), inputs)
 
     def _outline(self, records, path, key, x, **inputs):
         try:
@@ -198,3 +172,33 @@ class Stack(Wrapper):
                         f"{role}{jax.tree_util.keystr(path)} expects a leading axis of size depth={self.depth}, got "
                         f"{describe(leaf)}: pass the {role} that this model's own init returned.",
                     )
+
+
+def _key(bits, kind):
+    return None if bits is None else jax.random.wrap_key_data(bits, impl=kind)
+
+
+# Functions of their own, as in linear.py. Without them, a scan outside of jit would be compiled at every call.
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
+def _repeat(stack, inference_mode, kind, x, every, inputs):
+    def block(x, each):
+        *variables, bits = each
+        y, non_trainables = stack._located(
+            stack.layer.fwd, x, *variables, key=_key(bits, kind), inference_mode=inference_mode, **inputs
+        )
+        stack._check_output(x, y)
+        return y, non_trainables
+
+    if stack.remat is not None:  # a scan's body needs no barrier against common subexpressions
+        block = jax.checkpoint(block, policy=stack.remat, prevent_cse=False)
+    return jax.lax.scan(block, x, every, length=stack.depth, unroll=min(stack.unroll, stack.depth))
+
+
+@functools.partial(jax.jit, static_argnums=0, inline=True)
+def _repeat_decode(stack, x, every, inputs):
+    def block(x, each):
+        return stack._located(stack.layer.decode, x, *each, **inputs)
+
+    return jax.lax.scan(block, x, every, length=stack.depth)

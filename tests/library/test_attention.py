@@ -253,6 +253,21 @@ def test_wrong_hyperparameters(options, message):
         nn.MultiHeadAttention(**options)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("place", jnp.zeros(2, int), r"cache\['place'\] expects one integer, got int32\[2\]: pass what init_cache"),
+        ("place", 0.0, r"cache\['place'\] expects one integer, got float 0.0"),
+        ("value", jnp.zeros((2, 2, 2, 2)), r"cache\['value'\] expects shape \(2, 3, 2, 2\), got float32\[2,2,2,2\]"),
+    ],
+)
+def test_a_cache_whose_parts_do_not_fit(name, value, message):
+    layer, x = nn.MultiHeadAttention(2, causal=True), draw(0, 2, 1, 4)
+    trainables, _ = layer.init(jax.random.key(0), x)
+    with pytest.raises(nn.LayerError, match=message):
+        layer.decode(x, trainables, (), layer.init_cache(x, 3) | {name: value})
+
+
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("causal", [False, True])
 def test_chunks_of_any_size(chunk_size, causal):

@@ -350,6 +350,18 @@ def test_a_call_inside_another_transformation_is_refused():
         Careless(nn.Linear(2)).init(jax.random.key(0), jnp.ones(3))
 
 
+def test_a_stack_outside_of_jit_is_compiled_once():
+    traces = []
+    model = nn.Stack(nn.Series(nn.F(lambda x: traces.append(x) or 2 * x), nn.Dropout(0.5)), depth=3)
+    for seed in range(3):
+        model.fwd(jnp.ones(4), (), (), key=jax.random.key(seed))
+        assert len(traces) == 1
+    for _ in range(3):
+        y, _ = model.decode(jnp.ones(4), (), (), ())
+        assert len(traces) == 2
+    np.testing.assert_array_equal(y, 8)
+
+
 @pytest.mark.parametrize("name", ["takes", "inference_mode"])
 def test_a_child_that_call_could_not_name_is_refused(name):
     taken = type("Taken", (nn.Composite,), {"__annotations__": {name: nn.Layer}})
