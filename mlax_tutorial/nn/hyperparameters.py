@@ -29,17 +29,15 @@ def hyperparameter(canonicalize: Callable[[Any], Any], **options) -> Any:
 def integer(value, minimum: int = 1) -> int:
     """A Python ``int`` of at least ``minimum``; NumPy and concrete JAX integers are converted."""
     wanted = f"must be an integer of at least {minimum}"
-    if isinstance(value, bool):
-        raise ValueError(wanted)
     try:
         number = operator.index(value)
+        if number >= minimum and not isinstance(value, bool):
+            return number
     except jax.errors.TracerIntegerConversionError:
-        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
+        wanted += f", not a traced value: {_STATIC}"
     except TypeError:
-        raise ValueError(wanted) from None
-    if number < minimum:
-        raise ValueError(wanted)
-    return number
+        pass
+    raise ValueError(wanted)
 
 
 def axis_from_the_end(value) -> int:
@@ -68,30 +66,30 @@ def axes_from_the_end(value) -> tuple[int, ...]:
 
 def probability(value) -> float:
     """A Python ``float`` in [0, 1]."""
-    wanted = "must be a number in [0, 1]"
-    try:
-        number = real(value)
-    except jax.errors.ConcretizationTypeError:
-        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-    except ValueError:
-        raise ValueError(wanted) from None
-    if not 0 <= number <= 1:  # also refuses NaN
-        raise ValueError(wanted)
-    return number
+    return _number(value, lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
 
 
 def positive(value) -> float:
     """A finite Python ``float`` above 0."""
-    wanted = "must be a finite number above 0"
+    return _number(value, lambda number: 0 < number < float("inf"), "must be a finite number above 0")
+
+
+def wavelength(value) -> float:
+    """A finite Python ``float`` above 1."""
+    wanted = "must be a number above 1, for instance 10_000"
+    return _number(value, lambda number: 1 < number < float("inf"), wanted)
+
+
+def _number(value, allowed, wanted) -> float:
     try:
         number = real(value)
+        if allowed(number):  # NaN never is
+            return number
     except jax.errors.ConcretizationTypeError:
-        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
+        wanted += f", not a traced value: {_STATIC}"
     except ValueError:
-        raise ValueError(wanted) from None
-    if not 0 < number < float("inf"):  # also refuses NaN
-        raise ValueError(wanted)
-    return number
+        pass
+    raise ValueError(wanted)
 
 
 def boolean(value) -> bool:

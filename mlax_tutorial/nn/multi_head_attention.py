@@ -17,6 +17,7 @@ from mlax_tutorial.nn.hyperparameters import (
     hyperparameter,
     integer,
     optional,
+    wavelength,
 )
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal, multiply
@@ -75,7 +76,7 @@ class MultiHeadAttention(Layer):
     head_dim: int | None = hyperparameter(optional(integer), default=None)
     kv_heads: int | None = hyperparameter(optional(integer), default=None)
     causal: bool = hyperparameter(boolean, default=False)
-    rotary_base: float | None = hyperparameter(optional(lambda value: _base(value)), default=None)
+    rotary_base: float | None = hyperparameter(optional(wavelength), default=None)
     chunk_size: int | None = hyperparameter(optional(integer), default=None)
     kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
     precision: Any = hyperparameter(optional(lax.Precision), default=None)
@@ -266,16 +267,6 @@ class MultiHeadAttention(Layer):
                 f"decodes {x.shape[-2]} steps, but the cache has room for {cache['key'].shape[-3]}: "
                 "give init_cache a greater length.",
             )
-
-
-def _base(value) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = 0.0
-    if isinstance(value, (bool, str)) or not number > 1 or number == float("inf"):
-        raise ValueError("must be a number above 1, for instance 10_000")
-    return number
 
 
 def _both(mask, causal):

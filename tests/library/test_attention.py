@@ -253,6 +253,11 @@ def test_wrong_hyperparameters(options, message):
         nn.MultiHeadAttention(**options)
 
 
+def test_a_traced_base_is_told_as_such():
+    with pytest.raises(ValueError, match="rotary_base must be a number above 1.*, not a traced value: hyperp"):
+        jax.jit(lambda base: nn.MultiHeadAttention(2, rotary_base=base))(3.0)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
