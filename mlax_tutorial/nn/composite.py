@@ -8,7 +8,7 @@ import jax.extend
 
 from mlax_tutorial.nn.errors import LayerError, describe, locate
 from mlax_tutorial.nn.hyperparameters import show
-from mlax_tutorial.nn.layer import Layer, abstract, further_inputs
+from mlax_tutorial.nn.layer import Layer, further_inputs, outline
 
 # It moved from jax.core in JAX 0.9.
 _trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
@@ -322,16 +322,6 @@ class _Decode(_Run):
             x, self.trainables[place], self.states[place], self.caches[place], **inputs
         )
         return y
-
-
-def outline(layer: Layer, x, inputs, key=None) -> dict:
-    """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
-    records = {}
-    if key is None:
-        key = jax.eval_shape(lambda: jax.random.key(0))
-    specs = jax.tree.map(abstract, (key, x, inputs))
-    jax.eval_shape(lambda key, x, inputs: layer._outline(records, "", key, x, **inputs)[0], *specs)
-    return records
 
 
 def _has_layers(cls, name, value):

@@ -106,11 +106,7 @@ class Layer:
             length = integer(length)
         except ValueError as error:
             raise LayerError(self, f"length {error}, got {describe(length)}.") from None
-        records = {}
-        key = jax.eval_shape(lambda: jax.random.key(0))
-        specs = jax.tree.map(abstract, (key, x, inputs))
-        jax.eval_shape(lambda key, x, inputs: self._outline(records, "", key, x, **inputs)[0], *specs)
-        return self._build_cache(records, "", length)
+        return self._build_cache(outline(self, x, inputs), "", length)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs) -> tuple[Any, Any]:
         """Apply the layer in inference, with what the cache holds of earlier steps; pure.
@@ -301,3 +297,13 @@ def _is_floating(value) -> bool:
 def abstract(leaf):
     """What init needs to know of an array or a key: its shape and its dtype."""
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+
+
+def outline(layer: Layer, x, inputs, key=None) -> dict:
+    """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
+    records = {}
+    if key is None:
+        key = jax.eval_shape(lambda: jax.random.key(0))
+    specs = jax.tree.map(abstract, (key, x, inputs))
+    jax.eval_shape(lambda key, x, inputs: layer._outline(records, "", key, x, **inputs)[0], *specs)
+    return records

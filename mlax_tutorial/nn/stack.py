@@ -7,10 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.composite import outline
 from mlax_tutorial.nn.errors import LayerError, describe, locate
 from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
-from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.nn.layer import Layer, abstract, outline
 from mlax_tutorial.nn.series import child
 
 
