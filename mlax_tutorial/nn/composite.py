@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.extend
 
-from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer, further_inputs, outline
 
@@ -14,7 +14,35 @@ from mlax_tutorial.nn.layer import Layer, further_inputs, outline
 _trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
 
 
-class Composite(Layer):
+class Container(Layer):
+    """Base of layers that hold others, ``_flat`` by place, and hand on what these need."""
+
+    @property
+    def needs_key(self):
+        return any(layer.needs_key for layer in self._flat.values())
+
+    @property
+    def inputs(self):
+        return frozenset().union(*(layer.inputs for layer in self._flat.values()))
+
+    def init(self, key, x, **inputs):
+        # Phase one passes abstract values through the whole model once, and notes what each leaf is given.
+        # Phase two makes the variables. Were each container to run its children's init and fwd by itself,
+        # the work would double with every level of nesting.
+        self.check_init_key(key)
+        self.check_inputs(x, inputs)
+        self._check_names(inputs)
+        return self._build(outline(self, x, inputs, key), "", key)
+
+    def _check_names(self, inputs):
+        unknown = sorted(inputs.keys() - self.inputs)
+        if unknown:
+            raise LayerError(
+                self, f"takes no input {unknown[0]!r}; further inputs are {sorted(self.inputs)}."
+            )
+
+
+class Composite(Container):
     """Base of layers that are made of other layers. List them as fields and write ``forward``.
 
     ``forward(self, call, x, **inputs)`` returns the output. In it, ``call.attention(x)`` applies the child in the
@@ -51,8 +79,11 @@ class Composite(Layer):
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, "_tree", self._children())
-        object.__setattr__(self, "_flat", dict(_flatten(self._tree)))
-        object.__setattr__(self, "_inputs", self._find_inputs())  # every call of every child asks for them
+        object.__setattr__(self, "_flat", _flatten(self._tree))
+        parameters = inspect.signature(self.forward).parameters.values()
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+        inputs = super().inputs if takes_all else further_inputs(self.forward)
+        object.__setattr__(self, "_inputs", inputs)  # every call of every child asks for them
 
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
@@ -63,15 +94,6 @@ class Composite(Layer):
                 f"{type(self).__name__}: {name} is what call.{name} means already: rename the field."
             )
         return children
-
-    def _find_inputs(self):
-        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(self.forward).parameters.values()):
-            return frozenset().union(*(layer.inputs for layer in self._flat.values()))
-        return further_inputs(self.forward)
-
-    @property
-    def needs_key(self):
-        return any(layer.needs_key for layer in self._flat.values())
 
     @property
     def inputs(self):
@@ -87,31 +109,22 @@ class Composite(Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
-    def init(self, key, x, **inputs):
-        # Phase one passes abstract values through the whole model once, and notes what each leaf is given.
-        # Phase two makes the variables. Were each container to run its children's init and fwd by itself,
-        # the work would double with every level of nesting.
-        self.check_init_key(key)
-        self.check_inputs(x, inputs)
-        records = outline(self, x, inputs, key)
-        return self._build(records, "", key)
-
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
-        self._check_inputs(inputs)
+        self._check_names(inputs)
         run = _Apply(self, trainables, non_trainables, key, inference_mode)
-        y = self.forward(Call(run), x, **inputs)
-        return y, _gather(self._tree, run.states)
+        y = self.forward(Call(run, self._tree), x, **inputs)
+        return y, _gather(self._tree, run.non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
-        self._check_inputs(inputs)
+        self._check_names(inputs)
         run = _Decode(self, trainables, non_trainables, cache)
-        y = self.forward(Call(run), x, **inputs)
-        return y, _gather(self._tree, run.caches)
+        y = self.forward(Call(run, self._tree), x, **inputs)
+        return y, _gather(self._tree, run.cache)
 
     def _outline(self, records, path, key, x, **inputs):
-        self._check_inputs(inputs)
+        self._check_names(inputs)
         run = _Outline(self, records, path, key)
-        y = self.forward(Call(run), x, **inputs)
+        y = self.forward(Call(run, self._tree), x, **inputs)
         for place, layer in self._flat.items():
             if place not in run.variables:
                 raise LayerError(
@@ -119,11 +132,7 @@ class Composite(Layer):
                     f"forward never calls {place.lstrip('.')} ({layer!r}) when it trains, so its sizes are unknown: "
                     "call it, or take the field away.",
                 )
-        trainables, non_trainables = (
-            _gather(self._tree, {place: both[role] for place, both in run.variables.items()})
-            for role in (0, 1)
-        )
-        return y, trainables, non_trainables
+        return y, *_gather_pairs(self._tree, run.variables)
 
     def _build(self, records, path, key):
         keys = jax.random.split(key, len(self._flat))
@@ -131,22 +140,13 @@ class Composite(Layer):
             place: layer._build(records, path + place, key)
             for (place, layer), key in zip(self._flat.items(), keys)
         }
-        return tuple(
-            _gather(self._tree, {place: both[role] for place, both in built.items()}) for role in (0, 1)
-        )
+        return _gather_pairs(self._tree, built)
 
     def _build_cache(self, records, path, length):
         caches = {
             place: layer._build_cache(records, path + place, length) for place, layer in self._flat.items()
         }
         return _gather(self._tree, caches)
-
-    def _check_inputs(self, inputs):
-        unknown = inputs.keys() - self.inputs
-        if unknown:
-            raise LayerError(
-                self, f"takes no input {sorted(unknown)[0]!r}; further inputs are {sorted(self.inputs)}."
-            )
 
 
 class Call:
@@ -164,13 +164,8 @@ class Call:
       Twice((Flatten(2), Dropout(0.5)))
     """
 
-    def __init__(self, run, node=None, place="", method="fwd"):
-        self._run, self._node, self._place, self._method = (
-            run,
-            run.layer._tree if node is None else node,
-            place,
-            method,
-        )
+    def __init__(self, run, node, place="", method="fwd"):
+        self._run, self._node, self._place, self._method = run, node, place, method
 
     @property
     def inference_mode(self) -> bool:
@@ -184,9 +179,7 @@ class Call:
         if not isinstance(self._node, Layer):
             raise LayerError(
                 self._run.layer,
-                f"call{self._place} is no layer but holds {list(self._node)}: call one of those."
-                if isinstance(self._node, dict)
-                else f"call{self._place} is a tuple of {len(self._node)} layers: call one of them, call{self._place}[0](x).",
+                f"call{self._place} is no layer but holds some, {self._names}: call one of them.",
             )
         return self._run.call(self._place, self._node, self._method, x, inputs)
 
@@ -197,24 +190,39 @@ class Call:
             return Call(self._run, self._node, self._place, name)
         if name.startswith("_"):
             raise AttributeError(name)
-        found = f"; it has {sorted(self._node)}" if isinstance(self._node, dict) else ""
+        found = "" if isinstance(self._node, Layer) else f"; it has {self._names}"
         raise AttributeError(
             f"{type(self._run.layer).__name__}: call{self._place} has no layer {name!r}{found}."
         )
 
     def __getitem__(self, index):
-        if isinstance(self._node, dict):
-            return Call(self._run, self._node[index], f"{self._place}.{index}")
-        index = range(len(self._node))[index]
-        return Call(self._run, self._node[index], f"{self._place}[{index}]")
+        children = dict(zip(self._node, self)) if isinstance(self._node, dict) else tuple(self)
+        try:
+            return children[index]
+        except (LookupError, TypeError):
+            raise LayerError(
+                self._run.layer,
+                f"call{self._place}[{index!r}] is not there: call{self._place} has {self._names}.",
+            ) from None
 
     def __len__(self):
-        return len(self._node)
+        return len(self._items())
 
     def __iter__(self):
-        return (
-            self[index] for index in (self._node if isinstance(self._node, dict) else range(len(self._node)))
-        )
+        return (Call(self._run, node, self._place + part) for part, node in self._items().items())
+
+    @property
+    def _names(self):
+        return ", ".join(part.lstrip(".") for part in _items(self._node)) or "nothing"
+
+    def _items(self):
+        if isinstance(self._node, Layer):
+            raise LayerError(
+                self._run.layer,
+                f"call{self._place} is one layer, {type(self._node).__name__}: apply it whole, call{self._place}(x), "
+                "or make the field a tuple of layers.",
+            )
+        return _items(self._node)
 
 
 class _Run:
@@ -222,9 +230,11 @@ class _Run:
 
     inference_mode = False
 
-    def __init__(self, layer):
+    def __init__(self, layer, **trees):
         self.layer, self.trace = layer, _trace_state()
         self.keys, self.spare = {}, None
+        for role, tree in trees.items():
+            setattr(self, role, _spread(layer, tree, role))
 
     def split(self, key, layers):
         """A key for each of ``layers`` (by place), and a spare one for children that are called again."""
@@ -247,19 +257,14 @@ class _Run:
                 "and its updates would be lost: use nn.Remat for recomputation, nn.Stack for a repeated block, "
                 "nn.Recurrent for a loop over time, or transform the whole layer.",
             )
-        try:
+        with located(place, layer):
             return self.apply(place, layer, method, x, inputs)
-        except Exception as error:
-            locate(error, place, layer)
-            raise
 
 
 class _Apply(_Run):
     def __init__(self, layer, trainables, non_trainables, key, inference_mode):
-        super().__init__(layer)
+        super().__init__(layer, trainables=trainables, non_trainables=non_trainables)
         self.inference_mode = inference_mode
-        self.trainables = _spread(layer, trainables, "trainables")
-        self.states = _spread(layer, non_trainables, "non_trainables")
         needing = [place for place, child in layer._flat.items() if child.needs_key]
         if key is not None and inference_mode is not True and needing:
             layer.check_key(key)
@@ -269,12 +274,12 @@ class _Apply(_Run):
         result = getattr(layer, method)(
             x,
             self.trainables[place],
-            self.states[place],
+            self.non_trainables[place],
             key=self.key_for(place, layer),
             inference_mode=self.inference_mode,
             **inputs,
         )
-        y, self.states[place] = layer.check_pair("fwd", result)
+        y, self.non_trainables[place] = layer.check_pair(method, result)
         return y
 
 
@@ -292,10 +297,13 @@ class _Outline(_Run):
                 )
             y, *variables = layer._outline(self.records, self.path + place, self.keys.pop(place), x, **inputs)
         else:
-            y, state = getattr(layer, method)(
-                x, *self.variables[place], key=self.key_for(place, layer), inference_mode=False, **inputs
+            trainables, non_trainables = self.variables[place]
+            key = self.key_for(place, layer)
+            result = getattr(layer, method)(
+                x, trainables, non_trainables, key=key, inference_mode=False, **inputs
             )
-            variables = self.variables[place][0], state
+            y, non_trainables = layer.check_pair(method, result)
+            variables = trainables, non_trainables
         self.variables[place] = tuple(variables)
         return y
 
@@ -304,22 +312,19 @@ class _Decode(_Run):
     inference_mode = True
 
     def __init__(self, layer, trainables, non_trainables, cache):
-        super().__init__(layer)
-        self.trainables = _spread(layer, trainables, "trainables")
-        self.states = _spread(layer, non_trainables, "non_trainables")
-        self.caches = _spread(layer, cache, "cache")
+        super().__init__(layer, trainables=trainables, non_trainables=non_trainables, cache=cache)
         self.used = set()
 
     def apply(self, place, layer, method, x, inputs):
         if method != "fwd":
             return getattr(layer, method)(
-                x, self.trainables[place], self.states[place], inference_mode=True, **inputs
+                x, self.trainables[place], self.non_trainables[place], inference_mode=True, **inputs
             )[0]
-        if place in self.used and jax.tree.leaves(self.caches[place]):
+        if place in self.used and jax.tree.leaves(self.cache[place]):
             raise LayerError(layer, "is called twice, but has one cache: make it two layers to decode.")
         self.used.add(place)
-        y, self.caches[place] = layer.decode(
-            x, self.trainables[place], self.states[place], self.caches[place], **inputs
+        y, self.cache[place] = layer.decode(
+            x, self.trainables[place], self.non_trainables[place], self.cache[place], **inputs
         )
         return y
 
@@ -339,26 +344,33 @@ def _has_layers(cls, name, value):
     return any(have)
 
 
+def _items(tree):
+    """The parts of a dict or a tuple of layers, by what a path calls them."""
+    if isinstance(tree, dict):
+        return {f".{name}": child for name, child in tree.items()}
+    return {f"[{index}]": child for index, child in enumerate(tree)}
+
+
 def _flatten(tree, place=""):
     if isinstance(tree, Layer):
-        yield place, tree
-    elif isinstance(tree, dict):
-        for name, child in tree.items():
-            yield from _flatten(child, f"{place}.{name}")
-    else:
-        for index, child in enumerate(tree):
-            yield from _flatten(child, f"{place}[{index}]")
+        return {place: tree}
+    parts = (_flatten(child, place + part) for part, child in _items(tree).items())
+    return {place: layer for part in parts for place, layer in part.items()}
 
 
 def _gather(tree, by_place, place=""):
     """Put variables by place into the shape of ``tree``; ``()`` for a container that has none."""
     if isinstance(tree, Layer):
         return by_place[place]
-    if isinstance(tree, dict):
-        children = {name: _gather(child, by_place, f"{place}.{name}") for name, child in tree.items()}
-        return () if all(map(_is_empty, children.values())) else children
-    children = tuple(_gather(child, by_place, f"{place}[{index}]") for index, child in enumerate(tree))
-    return () if all(map(_is_empty, children)) else children
+    children = tuple(_gather(child, by_place, place + part) for part, child in _items(tree).items())
+    if all(map(_is_empty, children)):
+        return ()
+    return dict(zip(tree, children)) if isinstance(tree, dict) else children
+
+
+def _gather_pairs(tree, by_place):
+    """The same for trainables and non-trainables together."""
+    return tuple(_gather(tree, {place: pair[role] for place, pair in by_place.items()}) for role in (0, 1))
 
 
 def _spread(layer, variables, role):
@@ -368,27 +380,24 @@ def _spread(layer, variables, role):
     def visit(tree, variables, place):
         if isinstance(tree, Layer):
             found[place] = variables
-        elif isinstance(tree, dict):
-            if not _is_empty(variables) and (
-                not isinstance(variables, dict) or variables.keys() != tree.keys()
-            ):
-                refuse(place, f"a dict with keys {sorted(tree)}", variables)
-            for name, child in tree.items():
-                visit(child, () if _is_empty(variables) else variables[name], f"{place}.{name}")
+            return
+        named = isinstance(tree, dict)
+        if _is_empty(variables):
+            each = [()] * len(tree)
+        elif named and isinstance(variables, dict) and variables.keys() == tree.keys():
+            each = [variables[name] for name in tree]
+        elif not named and isinstance(variables, tuple) and len(variables) == len(tree):
+            each = variables
         else:
-            if not _is_empty(variables) and not (
-                isinstance(variables, tuple) and len(variables) == len(tree)
-            ):
-                refuse(place, f"a tuple with one entry for each of {len(tree)} layers", variables)
-            for index, child in enumerate(tree):
-                visit(child, () if _is_empty(variables) else variables[index], f"{place}[{index}]")
-
-    def refuse(place, wanted, got):
-        raise LayerError(
-            layer,
-            f"{role}{place} expect {wanted}, got {describe(got)}: pass the {role} that this model's own "
-            f"{'init_cache' if role == 'cache' else 'init'} returned.",
-        )
+            wanted = f"a tuple with one entry for each of {len(tree)} layers"
+            raise LayerError(
+                layer,
+                f"{role}{place} expect {f'a dict with keys {sorted(tree)}' if named else wanted}, got "
+                f"{describe(variables)}: pass the {role} that this model's own "
+                f"{'init_cache' if role == 'cache' else 'init'} returned.",
+            )
+        for (part, child), child_variables in zip(_items(tree).items(), each):
+            visit(child, child_variables, place + part)
 
     visit(layer._tree, variables, "")
     return found

@@ -1,5 +1,7 @@
 """Errors that say where (the layer's path), what was wanted, what came, and the likely mend."""
 
+import contextlib
+
 from mlax_tutorial.nn.hyperparameters import show
 
 
@@ -28,15 +30,20 @@ def _rebuild(cls, name, message, path):
     return error
 
 
-def locate(error: Exception, place: str, child) -> None:
-    """Put ``place`` in front of the path that ``error`` carries; a foreign error carries it as a note."""
-    if isinstance(error, LayerError):
+@contextlib.contextmanager
+def located(place: str, child):
+    """Put ``place`` in front of the path that an error carries out of here; a foreign error carries it as a note."""
+    try:
+        yield
+    except LayerError as error:
         error.path = place + error.path
-        return
-    path, name = getattr(error, "_layer_path", ("", type(child).__name__))
-    notes = [note for note in getattr(error, "__notes__", ()) if note != _note(path, name)]
-    error._layer_path = (place + path, name)
-    error.__notes__ = [*notes, _note(*error._layer_path)]
+        raise
+    except Exception as error:
+        path, name = getattr(error, "_layer_path", ("", type(child).__name__))
+        notes = [note for note in getattr(error, "__notes__", ()) if note != _note(path, name)]
+        error._layer_path = (place + path, name)
+        error.__notes__ = [*notes, _note(*error._layer_path)]
+        raise
 
 
 def _note(path: str, name: str) -> str:

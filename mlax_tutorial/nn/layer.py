@@ -49,12 +49,13 @@ class Layer:
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        # What a class writes itself, __init__ (as Series does) or inputs, holds for the classes derived from it, too.
+        # What a class writes itself, __init__ (as Series does) or inputs, holds for those derived from it, too.
         cls._writes_init = "__init__" in cls.__dict__ or cls._writes_init
         dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not cls._writes_init)(cls)
         jax.tree_util.register_static(cls)
         cls._fields = tuple(field.name for field in dataclasses.fields(cls))
-        if not isinstance(inspect.getattr_static(cls, "inputs"), property) and "inputs" not in cls.__dict__:
+        written = isinstance(inspect.getattr_static(cls, "inputs"), property) or "inputs" in cls.__dict__
+        if "fwd" in cls.__dict__ and not written:
             cls.inputs = further_inputs(cls.fwd)
 
     def __post_init__(self):
@@ -218,9 +219,9 @@ class Layer:
                 )
 
     def check_pair(self, method: str, result) -> tuple[Any, Any]:
-        """Refuse what ``init`` or ``fwd`` may not return: a dict of two, say, would come apart into its names."""
+        """Refuse what ``init``, ``fwd`` or one like it may not return: a dict of two, say, would come apart into its names."""
         if not isinstance(result, tuple) or len(result) != 2:
-            wanted = {"init": "(trainables, non_trainables)", "fwd": "(y, non_trainables)"}[method]
+            wanted = "(trainables, non_trainables)" if method == "init" else "(y, non_trainables)"
             raise LayerError(
                 self,
                 f"{method} must return {wanted}, got {describe(result)}: end it with a pair, whose second is "

@@ -1,6 +1,5 @@
 """``Recurrent`` and ``Bidirectional``: a cell, step by step over time."""
 
-import contextlib
 import functools
 from typing import Any
 
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.composite import Composite
-from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.numeric import accumulator
@@ -87,7 +86,7 @@ class Recurrent(Layer):
     def init(self, key, x, *, lengths=None):
         self.check_init_key(key)
         self._check(x, lengths)
-        with self._located():
+        with located(".cell", self.cell):
             trainables, non_trainables = self.check_pair("init", self.cell.init(key, _step_of(x)))
         if jax.tree.leaves(non_trainables):
             raise LayerError(
@@ -100,7 +99,7 @@ class Recurrent(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, lengths=None, key=None, inference_mode=False):
         self._check(x, lengths)
-        with self._located():
+        with located(".cell", self.cell):
             carry = self.cell.init_carry(lax.index_in_dim(x, 0, x.ndim - 2, keepdims=False))
             return _read(self, x, trainables, carry, lengths)[0], non_trainables
 
@@ -118,19 +117,11 @@ class Recurrent(Layer):
                 f"cache expects {_types(wanted)} for this x, got {_types(cache)}: make it by "
                 "init_cache of this model, with an x of this batch and dtype.",
             )
-        with self._located():
+        with located(".cell", self.cell):
             return _read(self, x, trainables, cache, lengths)
 
     def _build_cache(self, records, path, length):
         return self.cell.init_carry(_step_of(records[path][0]))
-
-    @contextlib.contextmanager
-    def _located(self):
-        try:
-            yield
-        except Exception as error:
-            locate(error, ".cell", self.cell)
-            raise
 
     def _check(self, x, lengths):
         self.check_floating(x, minimum_ndim=2)

@@ -7,27 +7,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.composite import Container
+from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
-from mlax_tutorial.nn.layer import Layer, abstract, outline
+from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.series import child
 
 
-class Wrapper(Layer):
-    """Base of layers that hold one other and hand on what it needs."""
+class Wrapper(Container):
+    """Base of layers that hold one other."""
 
     @property
-    def needs_key(self):
-        return self.layer.needs_key
-
-    @property
-    def inputs(self):
-        return self.layer.inputs
-
-    def init(self, key, x, **inputs):
-        self.check_init_key(key)
-        self.check_inputs(x, inputs)
-        return self._build(outline(self, x, inputs, key), "", key)
+    def _flat(self):
+        return {"": self.layer}
 
     def _repeatable(self, key, inference_mode, *shape):
         """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
@@ -130,11 +122,8 @@ class Stack(Wrapper):
         return _repeat_decode(self, x, (trainables, non_trainables, cache), inputs)
 
     def _outline(self, records, path, key, x, **inputs):
-        try:
+        with located("[…]", self.layer):
             y, *variables = self.layer._outline(records, path + "[…]", key, x, **inputs)
-        except Exception as error:
-            locate(error, "[…]", self.layer)
-            raise
         self._check_output(x, y)
         return y, *jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), variables)
 
@@ -146,13 +135,6 @@ class Stack(Wrapper):
     def _build_cache(self, records, path, length):
         cache = self.layer._build_cache(records, path + "[…]", length)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), cache)
-
-    def _located(self, function, *arguments, **keywords):
-        try:
-            return function(*arguments, **keywords)
-        except Exception as error:
-            locate(error, "[…]", self.layer)
-            raise
 
     def _check_output(self, x, y):
         if jax.tree.map(abstract, x) != jax.tree.map(abstract, y):
@@ -184,9 +166,10 @@ def _key(bits, kind):
 def _repeat(stack, inference_mode, kind, x, every, inputs):
     def block(x, each):
         *variables, bits = each
-        y, non_trainables = stack._located(
-            stack.layer.fwd, x, *variables, key=_key(bits, kind), inference_mode=inference_mode, **inputs
-        )
+        with located("[…]", stack.layer):
+            y, non_trainables = stack.layer.fwd(
+                x, *variables, key=_key(bits, kind), inference_mode=inference_mode, **inputs
+            )
         stack._check_output(x, y)
         return y, non_trainables
 
@@ -198,6 +181,7 @@ def _repeat(stack, inference_mode, kind, x, every, inputs):
 @functools.partial(jax.jit, static_argnums=0, inline=True)
 def _repeat_decode(stack, x, every, inputs):
     def block(x, each):
-        return stack._located(stack.layer.decode, x, *each, **inputs)
+        with located("[…]", stack.layer):
+            return stack.layer.decode(x, *each, **inputs)
 
     return jax.lax.scan(block, x, every, length=stack.depth)

@@ -365,7 +365,9 @@ def test_a_stack_outside_of_jit_is_compiled_once():
 @pytest.mark.parametrize("name", ["takes", "inference_mode"])
 def test_a_child_that_call_could_not_name_is_refused(name):
     taken = type("Taken", (nn.Composite,), {"__annotations__": {name: nn.Layer}})
-    with pytest.raises(ValueError, match=f"^Taken: {name} is what call.{name} means already: rename the field"):
+    with pytest.raises(
+        ValueError, match=f"^Taken: {name} is what call.{name} means already: rename the field"
+    ):
         taken(nn.Linear(3))
 
 
@@ -379,3 +381,70 @@ def test_a_child_that_is_never_called_is_named():
 
     with pytest.raises(nn.LayerError, match=r"never calls unused"):
         Forgetful(nn.Linear(2), nn.Linear(3)).init(jax.random.key(0), jnp.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("forward", "message"),
+    [
+        (lambda call, x: call.series[0](x), r"^Wrong: call\.series is one layer, Series: apply it whole"),
+        (lambda call, x: [layer(x) for layer in call.linear], r"^Wrong: call\.linear is one layer, Halves: "),
+        (lambda call, x: len(call.linear), r"^Wrong: call\.linear is one layer, Halves: .*a tuple of layers"),
+        (
+            lambda call, x: call.pair[2](x),
+            r"^Wrong: call\.pair\[2\] is not there: call\.pair has \[0\], \[1\]",
+        ),
+        (lambda call, x: call.pair["a"](x), r"^Wrong: call\.pair\['a'\] is not there: "),
+        (
+            lambda call, x: call.pair(x),
+            r"^Wrong: call\.pair is no layer but holds some, \[0\], \[1\]: call one",
+        ),
+        (lambda call, x: call(x), r"^Wrong: call is no layer but holds some, linear, series, pair: "),
+        (
+            lambda call, x: call.linear(x) + call.linear.halves(x),
+            r"^model\.linear\.Halves: halves must return \(y, non_trainables\), got float32\[2,2\]",
+        ),
+    ],
+)
+def test_calls_that_lead_nowhere(forward, message):
+    class Halves(nn.Linear):
+        def halves(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            return jnp.zeros((2, 2), x.dtype)
+
+    class Wrong(nn.Composite):
+        linear: nn.Layer
+        series: nn.Layer
+        pair: tuple
+
+        def forward(self, call, x):
+            return forward(call, x)
+
+    model = Wrong(Halves(2), nn.Series(nn.Linear(2)), (nn.Linear(2), nn.Linear(2)))
+    with pytest.raises(nn.LayerError, match=message):
+        model.init(jax.random.key(0), jnp.ones((2, 3)))
+
+
+def test_a_child_that_is_missed_by_name():
+    class Wrong(nn.Composite):
+        linear: nn.Layer
+
+        def forward(self, call, x):
+            return call.liner(x)
+
+    with pytest.raises(AttributeError, match=r"^Wrong: call has no layer 'liner'; it has linear\."):
+        Wrong(nn.Linear(2)).init(jax.random.key(0), jnp.ones(3))
+
+
+def test_some_of_a_tuple_of_layers():
+    class Some(nn.Composite):
+        layers: tuple
+
+        def forward(self, call, x):
+            for layer in (*call.layers[1:], call.layers[-3]):
+                x = layer(x)
+            return x
+
+    model, x = Some((nn.Linear(2), nn.Linear(3), nn.Linear(4))), jnp.ones((2, 5))
+    trainables, _ = model.init(jax.random.key(0), x)
+    assert jax.tree.map(jnp.shape, trainables) == {
+        "layers": ({"kernel": (4, 2)}, {"kernel": (5, 3)}, {"kernel": (3, 4)})
+    }

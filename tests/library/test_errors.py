@@ -197,6 +197,10 @@ CALLS = {
         lambda: MODEL.fwd(X, TRAINABLES, NON_TRAINABLES, mask=X, inference_mode=True),
         r"^Series: takes no input 'mask'; further inputs are \[\]",
     ),
+    "an input that nobody takes, into what holds one layer": (
+        lambda: nn.Stack(nn.Linear(4), 2).init(jax.random.key(0), jnp.ones(4), mask=jnp.ones(4)),
+        r"^Stack: takes no input 'mask'; further inputs are \[\]",
+    ),
     "traced inference_mode": (
         lambda: jax.jit(MODEL.fwd)(X, TRAINABLES, NON_TRAINABLES, key=None, inference_mode=True),
         r"^model\[3\]\[0\]\.Dropout: inference_mode must be a Python bool, got bool\[\]: .*static_argnames",

@@ -157,3 +157,21 @@ def test_indexing_and_slicing():
     hidden, _ = model[:2].fwd(jnp.ones((2, 4, 4)), trainables[:2], ())
     assert hidden.shape == (2, 3)
     assert repr(model) == "Series(Flatten(2), Linear(3), Bias())"
+
+
+def test_inputs_that_a_class_names_hold_for_those_derived_from_it():
+    class Names(nn.Layer):
+        inputs = frozenset({"mask"})
+
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+            return jnp.where(inputs["mask"], x, jnp.zeros_like(x)), non_trainables
+
+    class Derived(Names):
+        pass
+
+    class Others(Masked):
+        def fwd(self, x, trainables, non_trainables, *, scale, key=None, inference_mode=False):
+            return scale * x, non_trainables
+
+    assert Names.inputs == Derived.inputs == Masked.inputs == {"mask"} and Others.inputs == {"scale"}
+    assert nn.Series(Derived()).fwd(jnp.ones(2), (), (), mask=jnp.zeros(2, bool))[0].tolist() == [0, 0]
