@@ -1,8 +1,9 @@
 """Attention as functions: logits, mask, softmax, weighted values; and the same in chunks, for long sequences.
 
-Shapes throughout: queries ``(..., queries, heads, head_dim)``, keys and values ``(..., keys, kv_heads, head_dim)``, where ``kv_heads``
-divides ``heads``: each key and value head serves ``heads / kv_heads`` heads of the query (Ainslie et al. 2023). A mask is
-Boolean, ``(..., queries, keys)``, the same for all heads; ``True`` means "may be looked at".
+Shapes throughout: queries ``(..., queries, heads, head_dim)``, keys and values ``(..., keys, kv_heads,
+head_dim)``, where ``kv_heads`` divides ``heads``: each key and value head serves ``heads / kv_heads`` heads of
+the query (Ainslie et al. 2023). A mask is Boolean, ``(..., queries, keys)``, the same for all heads; ``True``
+means "may be looked at".
 
 JAX traces and differentiates each of the large functions once for all layers of one shape, as in linear.py.
 """
@@ -12,8 +13,10 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.numeric import accumulator
 
 
@@ -127,6 +130,9 @@ def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
     Returns:
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
+    Raises:
+      ValueError: if the four do not fit together.
+
     Example:
       >>> import jax.numpy as jnp
       >>> attend(jnp.ones((7, 4, 16)), jnp.ones((9, 2, 16)), jnp.ones((9, 2, 16))).shape
@@ -135,8 +141,10 @@ def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
     References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA: Training Generalized
     Multi-Query Transformer Models from Multi-Head Checkpoints* (2023).
     """
+    _check("attend", query, key, value, mask)
     logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
-    return weighted_values(attention_weights(logits, mask), value, precision=precision)
+    y = weighted_values(attention_weights(logits, mask), value, precision=precision)
+    return y.astype(query.dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("causal", "chunk_size", "accum_dtype", "precision"), inline=True)
@@ -157,6 +165,9 @@ def attend_in_chunks(
     Returns:
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
+    Raises:
+      ValueError: if the four do not fit together, or ``chunk_size`` is less than 1.
+
     Example:
       >>> import jax.numpy as jnp
       >>> x = jnp.ones((8, 2, 4))
@@ -165,6 +176,9 @@ def attend_in_chunks(
 
     Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
     """
+    _check("attend_in_chunks", query, key, value, mask)
+    if chunk_size < 1:
+        raise ValueError(f"attend_in_chunks: chunk_size must be at least 1, got {chunk_size}.")
     queries, keys = query.shape[-3], key.shape[-3]
     dtype = jnp.dtype(accum_dtype or accumulator(query.dtype))
     lowest = jnp.finfo(dtype).min
@@ -178,8 +192,7 @@ def attend_in_chunks(
         allowed = None if mask is None else chunk(mask, -1)
         if causal:
             # the chunk starts at `start`, so the first query stands at -start in it
-            earlier = causal_mask(queries, size, -start)
-            allowed = earlier if allowed is None else jnp.logical_and(*jnp.broadcast_arrays(allowed, earlier))
+            allowed = both(allowed, causal_mask(queries, size, -start))
         if allowed is not None:
             allowed = allowed[..., None, None, :, :]
             logits = jnp.where(allowed, logits, lowest)
@@ -234,6 +247,9 @@ def rotary(x, positions, base: float = 10_000.0):
     Returns:
       An array of the shape and dtype of ``x``.
 
+    Raises:
+      ValueError: if ``head_dim`` is odd, or the lengths differ.
+
     Example:
       >>> import jax.numpy as jnp
       >>> rotary(jnp.ones((3, 2, 8)), jnp.arange(3))[0, 0, :2]
@@ -241,6 +257,11 @@ def rotary(x, positions, base: float = 10_000.0):
 
     Reference: Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding* (2021).
     """
+    if x.shape[-1] % 2 or positions.shape[-1:] not in ((), (1,), x.shape[-3:-2]):
+        raise ValueError(
+            "rotary: expects x of shape (..., length, heads, head_dim), head_dim even, and positions (..., length), "
+            f"got {describe(x)} and {describe(positions)}."
+        )
     dtype, half = accumulator(x.dtype), x.shape[-1] // 2
     wavelengths = jnp.asarray(base, dtype) ** (-jnp.arange(half, dtype=dtype) / jnp.asarray(half, dtype))
     angles = positions[..., None, None].astype(dtype) * lax.broadcast_in_dim(
@@ -250,3 +271,47 @@ def rotary(x, positions, base: float = 10_000.0):
     sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
     first, second = x[..., :half], x[..., half:]
     return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
+
+
+def both(mask, causal):
+    """What both masks allow; the first may be ``None``, and may have batch axes or one row for all queries."""
+    return causal if mask is None else jnp.logical_and(*jnp.broadcast_arrays(mask, causal))
+
+
+def _check(name, query, key, value, mask):
+    """Refuse what does not fit together; einsum would speak of letters, and a mask of 0 and -inf mean its opposite."""
+    for role, array in {"query": query, "key": key, "value": value}.items():
+        if not jnp.issubdtype(getattr(array, "dtype", int), jnp.floating) or array.ndim < 3:
+            raise ValueError(
+                f"{name}: {role} expects floating-point numbers, (..., length, heads, head_dim), got {describe(array)}."
+            )
+    (*_, queries, heads, head_dim), (*_, keys, kv_heads, _) = query.shape, key.shape
+    if (
+        key.shape[-1] != head_dim
+        or value.shape[-3:-1] != (keys, kv_heads)
+        or not kv_heads
+        or heads % kv_heads
+        or not _broadcast(query.shape[:-3], key.shape[:-3], value.shape[:-3])
+    ):
+        raise ValueError(
+            f"{name}: key and value expect (..., keys, kv_heads, {head_dim}) with kv_heads that divide {heads}, and the "
+            f"batch axes of query, {describe(query)}, got {describe(key)} and {describe(value)}."
+        )
+    if mask is not None and (
+        getattr(mask, "dtype", None) != jnp.bool_
+        or mask.ndim < 2
+        or mask.shape[-2] not in (1, queries)
+        or mask.shape[-1] != keys
+        or not _broadcast(query.shape[:-3], mask.shape[:-2])
+    ):
+        raise ValueError(
+            f"{name}: mask expects Booleans, (..., {queries} or 1, {keys}) with the batch axes of query, "
+            f"{describe(query)}, got {describe(mask)}: True where a key may be looked at."
+        )
+
+
+def _broadcast(*shapes):
+    try:
+        return np.broadcast_shapes(*shapes) is not None
+    except ValueError:
+        return False

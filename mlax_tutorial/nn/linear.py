@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
@@ -24,6 +25,8 @@ from mlax_tutorial.numeric import accumulator
 def lecun_normal(key, shape, dtype):
     """Draw from a truncated normal distribution with variance ``1 / fan_in``. (A named function, unlike what
     ``jax.nn.initializers.lecun_normal()`` returns, so that models pickle.)"""
+    if 0 in shape:  # older JAX would divide by it
+        return jnp.zeros(shape, dtype)
     return jax.nn.initializers.lecun_normal()(key, shape, dtype)
 
 

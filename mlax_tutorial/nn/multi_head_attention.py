@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.attention import attend, attend_in_chunks, causal_mask, rotary
+from mlax_tutorial.nn.attention import attend, attend_in_chunks, both, causal_mask, rotary
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import (
     boolean,
@@ -97,21 +97,16 @@ class MultiHeadAttention(Layer):
     def init(self, key, x, *, context=None, mask=None):
         self.check_init_key(key)
         self._check_inputs(x, context, mask)
-        features, context_features = x.shape[-1], (x if context is None else context).shape[-1]
-        head_dim, dtype = self._head_dim(x), self.param_dtype or x.dtype
-        keys = jax.random.split(key, 4)
+        dtype = self.param_dtype or x.dtype
 
-        def kernel(index, shape, inputs):
-            fan_in = shape[0] if inputs == 1 else shape[0] * shape[1]
-            size = (fan_in, math.prod(shape) // fan_in)
-            return self.initialize("kernel_initializer", keys[index], size, dtype).reshape(shape)
+        def kernel(key, name, shape):
+            inputs = 2 if name == "out" else 1  # how many axes flow in
+            size = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+            return self.initialize("kernel_initializer", key, size, dtype).reshape(shape)
 
-        return {
-            "query": kernel(0, (features, self.heads, head_dim), 1),
-            "key": kernel(1, (context_features, self._kv_heads, head_dim), 1),
-            "value": kernel(2, (context_features, self._kv_heads, head_dim), 1),
-            "out": kernel(3, (self.heads, head_dim, features), 2),
-        }, ()
+        shapes = self._shapes(x, x if context is None else context)
+        keys = jax.random.split(key, len(shapes))
+        return {name: kernel(key, name, shapes[name]) for key, name in zip(keys, shapes)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, context=None, mask=None, key=None, inference_mode=False):
         self._check_inputs(x, context, mask)
@@ -125,7 +120,7 @@ class MultiHeadAttention(Layer):
             )
         else:
             if self.causal:
-                mask = _both(mask, causal_mask(x.shape[-2], x.shape[-2]))
+                mask = both(mask, causal_mask(x.shape[-2], x.shape[-2]))
             y = attend(query, keys, values, mask=mask, **options)
         return self._mix(y, trainables), non_trainables
 
@@ -142,11 +137,9 @@ class MultiHeadAttention(Layer):
         place, length, steps = cache["place"], cache["key"].shape[-3], x.shape[-2]
         if self.rotary_base is not None:
             query, keys = self._rotate(query, place), self._rotate(keys, place)
-        keys = lax.dynamic_update_slice_in_dim(
-            cache["key"], keys.astype(cache["key"].dtype), place, keys.ndim - 3
-        )
-        values = lax.dynamic_update_slice_in_dim(
-            cache["value"], values.astype(cache["value"].dtype), place, values.ndim - 3
+        keys, values = (
+            lax.dynamic_update_slice_in_dim(cache[name], new.astype(cache[name].dtype), place, new.ndim - 3)
+            for name, new in (("key", keys), ("value", values))
         )
         y = attend(
             query,
@@ -163,24 +156,20 @@ class MultiHeadAttention(Layer):
     def _build_cache(self, records, path, length):
         x, _ = records[path]
         shape = (*x.shape[:-2], length, self._kv_heads, self._head_dim(x))
+        parts = {name: jnp.zeros(shape, x.dtype) for name in ("key", "value")}
+        return parts | {"place": jnp.zeros((), jnp.int32)}
+
+    def _shapes(self, x, context):
+        head_dim = self._head_dim(x)
         return {
-            "key": jnp.zeros(shape, x.dtype),
-            "value": jnp.zeros(shape, x.dtype),
-            "place": jnp.zeros((), jnp.int32),
+            "query": (x.shape[-1], self.heads, head_dim),
+            "key": (context.shape[-1], self._kv_heads, head_dim),
+            "value": (context.shape[-1], self._kv_heads, head_dim),
+            "out": (self.heads, head_dim, x.shape[-1]),
         }
 
     def _project(self, x, context, trainables):
-        features, context_features, head_dim = x.shape[-1], context.shape[-1], self._head_dim(x)
-        self.check_variables(
-            trainables,
-            {
-                "query": (features, self.heads, head_dim),
-                "key": (context_features, self._kv_heads, head_dim),
-                "value": (context_features, self._kv_heads, head_dim),
-                "out": (self.heads, head_dim, features),
-            },
-        )
-
+        self.check_variables(trainables, self._shapes(x, context))
         pairs = ("query", x), ("key", context), ("value", context)
         return tuple(multiply(x, trainables[name], (0,), self.precision) for name, x in pairs)
 
@@ -191,7 +180,7 @@ class MultiHeadAttention(Layer):
         return rotary(x, start + jnp.arange(x.shape[-3]), self.rotary_base)
 
     def _head_dim(self, x):
-        if self.head_dim is None and x.shape[-1] % self.heads:
+        if self.head_dim is None and (not x.shape[-1] or x.shape[-1] % self.heads):
             raise LayerError(
                 self,
                 f"expects features that {self.heads} heads share evenly, got {describe(x)}: give head_dim.",
@@ -267,12 +256,3 @@ class MultiHeadAttention(Layer):
                 f"decodes {x.shape[-2]} steps, but the cache has room for {cache['key'].shape[-3]}: "
                 "give init_cache a greater length.",
             )
-
-
-def _both(mask, causal):
-    """Both masks, of which the first may have batch axes and one query for all."""
-    return (
-        causal
-        if mask is None
-        else jnp.logical_and(mask, jnp.expand_dims(causal, tuple(range(mask.ndim - 2))))
-    )

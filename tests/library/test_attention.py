@@ -211,6 +211,7 @@ WRONG = {
     "integers": (lambda: run(nn.MultiHeadAttention(2), jnp.ones((5, 8), int)), "floating-point numbers"),
     "no length": (lambda: run(nn.MultiHeadAttention(2), jnp.ones(8)), "at least 2 axes"),
     "heads that do not divide": (lambda: run(nn.MultiHeadAttention(3), X), "3 heads share evenly"),
+    "no features": (lambda: run(nn.MultiHeadAttention(2), X[..., :0]), "2 heads share evenly"),
     "an odd head_dim": (lambda: run(nn.MultiHeadAttention(8, rotary_base=10), X), "head_dim is 1: choose an even"),
     "a float mask": (lambda: run(nn.MultiHeadAttention(2), X, mask=jnp.ones((5, 5))), "mask expects Booleans"),
     "a mask of padding alone": (
@@ -254,16 +255,26 @@ def test_wrong_hyperparameters(options, message):
 
 
 def test_a_traced_base_is_told_as_such():
-    with pytest.raises(ValueError, match="rotary_base must be a number above 1.*, not a traced value: hyperp"):
+    with pytest.raises(
+        ValueError, match="rotary_base must be a number above 1.*, not a traced value: hyperp"
+    ):
         jax.jit(lambda base: nn.MultiHeadAttention(2, rotary_base=base))(3.0)
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("place", jnp.zeros(2, int), r"cache\['place'\] expects one integer, got int32\[2\]: pass what init_cache"),
+        (
+            "place",
+            jnp.zeros(2, int),
+            r"cache\['place'\] expects one integer, got int32\[2\]: pass what init_cache",
+        ),
         ("place", 0.0, r"cache\['place'\] expects one integer, got float 0.0"),
-        ("value", jnp.zeros((2, 2, 2, 2)), r"cache\['value'\] expects shape \(2, 3, 2, 2\), got float32\[2,2,2,2\]"),
+        (
+            "value",
+            jnp.zeros((2, 2, 2, 2)),
+            r"cache\['value'\] expects shape \(2, 3, 2, 2\), got float32\[2,2,2,2\]",
+        ),
     ],
 )
 def test_a_cache_whose_parts_do_not_fit(name, value, message):
@@ -310,3 +321,58 @@ def test_layers_of_one_shape_are_traced_once(chunk_size, monkeypatch):
         return len(calls)
 
     assert 0 < deep(1) == deep(4)
+
+
+QUERY, KEY = jnp.ones((2, 7, 4, 6)), jnp.ones((2, 9, 2, 6))
+UNFIT = {
+    "a list": (([1.0], KEY, KEY), "query expects floating-point numbers, .*got a list of length 1"),
+    "no heads": ((QUERY, KEY[0, 0], KEY), r"key expects floating-point numbers, .*, got float32\[2,6\]"),
+    "integers": ((QUERY, KEY, KEY.astype(int)), r"value expects floating-point numbers, .*int32\[2,9,2,6\]"),
+    "heads that do not divide": ((QUERY[:, :, :3], KEY, KEY), "kv_heads that divide 3, .*, got float32"),
+    "another head_dim": (
+        (QUERY, KEY[..., :5], KEY),
+        r"\(\.\.\., keys, kv_heads, 6\).*, got float32\[2,9,2,5\]",
+    ),
+    "fewer values than keys": ((QUERY, KEY, KEY[:, :8]), r"got float32\[2,9,2,6\] and float32\[2,8,2,6\]"),
+    "another batch": ((QUERY[:1].repeat(3, 0), KEY, KEY), r"batch axes of query, float32\[3,7,4,6\], got"),
+    "a mask of numbers": ((QUERY, KEY, KEY, jnp.ones((7, 9))), r"mask expects Booleans, .* float32\[7,9\]"),
+    "a mask turned round": (
+        (QUERY, KEY, KEY, jnp.ones((9, 7), bool)),
+        r"\(\.\.\., 7 or 1, 9\).* bool\[9,7\]",
+    ),
+    "a mask of keys alone": ((QUERY, KEY, KEY, jnp.ones(9, bool)), r"mask expects .*, got bool\[9\]"),
+    "a mask for heads": ((QUERY, KEY, KEY, jnp.ones((2, 4, 7, 9), bool)), r"mask expects .* bool\[2,4,7,9\]"),
+}
+
+
+@forms
+@pytest.mark.parametrize(("arrays", "message"), UNFIT.values(), ids=UNFIT)
+def test_functions_on_what_does_not_fit(form, arrays, message):
+    query, key, value, mask = (*arrays, None)[:4]
+    with pytest.raises(ValueError, match=rf"^attend(_in_chunks)?: .*{message}"):
+        form(query, key, value, mask=mask)
+
+
+@forms
+def test_the_output_has_the_dtype_of_the_query(form):
+    assert form(QUERY.astype("bfloat16"), KEY, KEY).dtype == jnp.bfloat16
+
+
+def test_other_functions_on_what_does_not_fit():
+    with pytest.raises(ValueError, match="^attend_in_chunks: chunk_size must be at least 1, got 0"):
+        attention.attend_in_chunks(QUERY, KEY, KEY, chunk_size=0)
+    for x, length in ((QUERY[..., :5], 7), (QUERY, 6)):
+        with pytest.raises(
+            ValueError, match=rf"^rotary: expects x .* and positions .*, got .*int32\[{length}\]"
+        ):
+            attention.rotary(x, jnp.arange(length))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Linear(3), nn.Conv(3, 3), nn.Recurrent(nn.GRUCell(3)), nn.MultiHeadAttention(1, head_dim=2)],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_without_features_kernels_are_empty(layer):
+    y, _ = run(layer, jnp.ones((2, 5, 0)))
+    assert not jnp.isnan(y).any() and y.shape[0] == 2
