@@ -94,7 +94,7 @@ def ours(weights):
         size, _, _, channels = kernel.shape
         stride, padding = options(name, kernel, block)
         conv = nn.Conv(channels, (size, size), strides=stride, padding=padding)
-        return [conv, nn.BatchNorm(epsilon=EPSILON, momentum=MOMENTUM), nn.Scaler(), nn.Bias()]
+        return [conv, nn.BatchNorm(epsilon=EPSILON, momentum=MOMENTUM, affine=True)]
 
     layers = [*both("stem", weights), nn.F(jax.nn.relu)]
     for block in weights["blocks"]:
@@ -102,8 +102,8 @@ def ours(weights):
         body = nn.Series(*both("first", block), nn.F(jax.nn.relu), *both("second", block))
         layers += [nn.Residual(body, shortcut), nn.F(jax.nn.relu)]
     model = nn.Series(*layers, nn.F(mean_over_places), nn.Linear(CLASSES), nn.Bias())
-    # Our kernels have the output channels in front.
-    leaves = [(kernel.transpose(3, 0, 1, 2), pair) for kernel, pair in named(weights).values()]
+    # Our kernels have the output channels in front; a dict's leaves come in the order of their names.
+    leaves = [(kernel.transpose(3, 0, 1, 2), bias, scale) for kernel, (scale, bias) in named(weights).values()]
     return model, jax.tree.leaves([*leaves, weights["head"]])
 
 

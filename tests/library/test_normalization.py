@@ -76,6 +76,46 @@ def test_inference_uses_the_running_averages_and_keeps_them(channel_axis):
     np.testing.assert_allclose(y, (x - mean) / np.sqrt(variance + 0.1), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("inference_mode", [False, True])
+@pytest.mark.parametrize("channel_axis", [-1, -2])
+def test_an_affine_batch_norm_is_one_followed_by_scaler_and_bias(channel_axis, inference_mode):
+    x, dy = draw(0, 6, 5, 4), draw(1, 6, 5, 4)
+    channels = x.shape[channel_axis]
+    features = (-1,) if channel_axis == -1 else (-1, 1)
+    scale, bias = draw(2, channels), draw(3, channels)
+    running = {"mean": draw(4, channels), "variance": jnp.square(draw(5, channels))}
+    whole = nn.BatchNorm(channel_axis=channel_axis, affine=True)
+    parts = nn.Series(nn.BatchNorm(channel_axis=channel_axis), nn.Scaler(features), nn.Bias(features))
+
+    def back(layer, non_trainables, trainables):
+        y, pull, after = jax.vjp(
+            lambda x, p: layer.fwd(x, p, non_trainables, inference_mode=inference_mode), x, trainables, has_aux=True
+        )
+        return y, after, pull(dy)
+
+    y, after, (dx, gradients) = back(whole, running, {"scale": scale, "bias": bias})
+    shape = (channels, *(1 for _ in features[1:]))
+    affine = ((), {"scaler": scale.reshape(shape)}, {"bias": bias.reshape(shape)})
+    wanted, (wanted_after, _, _), (wanted_dx, wanted_gradients) = back(parts, (running, (), ()), affine)
+    np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(dx, wanted_dx, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradients["scale"], wanted_gradients[1]["scaler"].reshape(-1), rtol=1e-4)
+    np.testing.assert_allclose(gradients["bias"], wanted_gradients[2]["bias"].reshape(-1), rtol=1e-4)
+    jax.tree.map(np.testing.assert_array_equal, after, wanted_after)
+
+
+def test_an_affine_batch_norm_begins_as_a_plain_one():
+    x, layer = draw(0, 6, 4), nn.BatchNorm(affine=True, param_dtype=jnp.bfloat16)
+    trainables, running = layer.init(jax.random.key(0), x)
+    assert {name: (p.shape, p.dtype) for name, p in trainables.items()} == {
+        "scale": ((4,), jnp.bfloat16),
+        "bias": ((4,), jnp.bfloat16),
+    }
+    y, _ = layer.fwd(x, trainables, running)
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y, apply(nn.BatchNorm(), x)[0])
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.99, 1.0])
 def test_running_averages_over_several_steps(momentum):
     layer = nn.BatchNorm(momentum=momentum)
@@ -423,6 +463,14 @@ WRONG = {
         lambda: nn.BatchNorm().fwd(X, (), ()),
         r"^BatchNorm: non_trainables expect a dict with keys \['mean', 'variance'\], got a tuple of length 0: "
         r"pass the non_trainables that .*init returned",
+    ),
+    "no trainables for an affine one": (
+        lambda: nn.BatchNorm(affine=True).fwd(X, (), RUNNING),
+        r"^BatchNorm: trainables expect a dict with keys \['bias', 'scale'\], got a tuple of length 0: ",
+    ),
+    "a scale of other channels": (
+        lambda: nn.BatchNorm(affine=True).fwd(X, {"scale": jnp.ones(3), "bias": jnp.ones(3)}, RUNNING),
+        r"^BatchNorm: scale expects shape \(4,\), got float32\[3\]",
     ),
     "running averages of other channels": (
         lambda: nn.BatchNorm().fwd(X[..., :3], (), RUNNING),

@@ -33,6 +33,7 @@ LAYERS = [
             nn.BatchNorm(1e-3),
             nn.BatchNorm(momentum=0.99),
             nn.BatchNorm(axis_name="batch"),
+            nn.BatchNorm(affine=True),
             nn.LayerNorm(),
         ),
         same=nn.BatchNorm(epsilon=1e-5, momentum=0.9, channel_axis=jnp.int32(-1)),
@@ -44,6 +45,14 @@ LAYERS = [
         averages=True,
         unlike=(nn.BatchNorm(momentum=0, epsilon=0.01),),
         same=nn.BatchNorm(momentum=0.0, channel_axis=-2, epsilon=1e-2),
+    ),
+    LayerRow(
+        nn.BatchNorm(channel_axis=-2, affine=True),
+        (3, 4),
+        accumulates=STATISTICS,
+        averages=True,
+        unlike=(nn.BatchNorm(channel_axis=-2), nn.BatchNorm(channel_axis=-2, affine=True, param_dtype=jnp.float32)),
+        same=nn.BatchNorm(channel_axis=-2, affine=np.bool_(True)),
     ),
     LayerRow(
         nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scaler(), nn.Bias(), nn.F(jnp.tanh)),
