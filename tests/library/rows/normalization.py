@@ -52,7 +52,7 @@ LAYERS = [
         accumulates=STATISTICS,
         averages=True,
         unlike=(nn.BatchNorm(channel_axis=-2), nn.BatchNorm(channel_axis=-2, affine=True, param_dtype=jnp.float32)),
-        same=nn.BatchNorm(channel_axis=-2, affine=np.bool_(True)),
+        same=nn.BatchNorm(channel_axis=np.int32(-2), affine=True),
     ),
     LayerRow(
         nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scaler(), nn.Bias(), nn.F(jnp.tanh)),
