@@ -44,3 +44,8 @@ def real(value) -> float:
 def is_real(dtype) -> bool:
     """Whether numbers of ``dtype`` are real: integers or floating-point, neither bool nor complex nor keys."""
     return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating)
+
+
+def is_floating(leaf) -> bool:
+    """Whether ``leaf`` is an array, or the outline of one, of floating-point numbers."""
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)

@@ -5,10 +5,12 @@ nothing of it. bfloat16 needs no more. float16 does: it has no numbers below ``6
 gradients would be zero. A *loss scale* multiplies the loss, and with it every gradient on its
 way back, and divides afterwards; what overflows is noticed, and that step is skipped.
 
-Reference: Micikevicius et al., *Mixed Precision Training*, ICLR (2018).
+References: Micikevicius et al., *Mixed Precision Training*, ICLR (2018); Kalamkar et al., *A
+Study of BFLOAT16 for Deep Learning Training* (2019).
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,10 +28,11 @@ from mlax_tutorial.nn.hyperparameters import (
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.series import child
 from mlax_tutorial.nn.stack import Wrapper
-from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim import OptimizerError, apply_updates
-from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole, whole_or_zero
-from mlax_tutorial.training import _is_optax
+from mlax_tutorial.numeric import accumulator, is_floating
+from mlax_tutorial.optim import OptimizerError
+from mlax_tutorial.optim.drop_in import advance, compile_step
+from mlax_tutorial.optim.paths import arrays, place
+from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -79,16 +82,9 @@ class Policy:
         """
         return MixedPrecision(layer, self)
 
-    def _values(self):
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
-
-    def __reduce__(self):
-        return Policy, self._values()
-
     def __repr__(self):
         names = [field.name for field in dataclasses.fields(self)]
-        shown = [f"{name}={show(value)}" for name, value in zip(names, self._values())]
-        return f"Policy({', '.join(shown)})"
+        return f"Policy({', '.join(f'{name}={show(getattr(self, name))}' for name in names)})"
 
 
 def _policy(value) -> Policy:
@@ -173,6 +169,8 @@ class MixedPrecision(Wrapper):
 def cast(tree: Any, dtype: Any) -> Any:
     """Convert the floating-point arrays of a tree to ``dtype``, and leave all else as it is; pure.
 
+    Placeholders (``jax.ShapeDtypeStruct``) are converted, too.
+
     Raises:
       ValueError: if ``dtype`` is no floating-point dtype.
 
@@ -185,7 +183,15 @@ def cast(tree: Any, dtype: Any) -> Any:
         dtype = floating_dtype(dtype)
     except ValueError as error:
         raise ValueError(f"cast: dtype {error}, got {show(dtype)}.") from None
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if _is_floating(leaf) else leaf, tree)
+
+    def one(leaf):
+        if not is_floating(leaf):
+            return leaf
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct(leaf.shape, dtype, sharding=leaf.sharding)
+        return jnp.asarray(leaf, dtype)
+
+    return jax.tree.map(one, tree)
 
 
 class LossScale(Tunable):
@@ -203,7 +209,7 @@ class LossScale(Tunable):
         Raises:
           OptimizerError: if ``loss`` is no floating-point array.
         """
-        if not _is_floating(loss):
+        if not is_floating(loss):
             raise OptimizerError(
                 f"{type(self).__name__}: loss expects a floating-point array, got "
                 f"{describe(loss)}: scale the loss alone, inside the function to differentiate."
@@ -220,7 +226,7 @@ class LossScale(Tunable):
         """
 
         def divide(path, gradient):
-            if not _is_floating(gradient):
+            if not is_floating(gradient):
                 raise OptimizerError(
                     f"{type(self).__name__}: gradients{jax.tree_util.keystr(path)} expects a "
                     f"floating-point array, got {describe(gradient)}: pass what jax.grad returned."
@@ -239,15 +245,12 @@ class LossScale(Tunable):
         Raises:
           OptimizerError: if ``finite`` is something else.
         """
-        self._check_finite(finite)
-        return self
-
-    def _check_finite(self, finite):
         if not _is_bool(finite):
             raise OptimizerError(
                 f"{type(self).__name__}: finite must be one bool, got {describe(finite)}: make it "
                 "with precision.all_finite(gradients)."
             )
+        return self
 
 
 class StaticLossScale(LossScale):
@@ -309,16 +312,16 @@ class DynamicLossScale(LossScale):
     factor: jax.Array = number(at_least(1), default=2.0)
     period: jax.Array = number(whole, default=2000)
     minimum: jax.Array = number(positive, default=1.0)
-    count: jax.Array = number(whole_or_zero, default=0)
+    count: jax.Array = number(functools.partial(whole, minimum=0), default=0)
 
     def adjust(self, finite):
-        self._check_finite(finite)
+        super().adjust(finite)  # refuses what is no bool
         count = self.count + 1
         grown = self.value * self.factor
         grows = (count >= self.period) & jnp.isfinite(grown)
-        shrunk = jnp.maximum(self.value / self.factor, self.minimum)
+        shrunk = jnp.maximum(self.value / self.factor, jnp.minimum(self.value, self.minimum))
         value = jnp.where(finite, jnp.where(grows, grown, self.value), shrunk)
-        count = jnp.where(finite & (count < self.period), count, jnp.zeros_like(count))
+        count = jnp.where(finite & (count < self.period), count, 0)
         # Not by the constructor, which looks at the numbers and would wait for them.
         leaves = (value, self.factor, self.period, self.minimum, count)
         return jax.tree.unflatten(jax.tree.structure(self), leaves)
@@ -335,12 +338,9 @@ def all_finite(tree: Any) -> jax.Array:
       >>> all_finite({"kernel": jnp.ones(3), "bias": jnp.array([0.0, jnp.inf])})
       Array(False, dtype=bool)
     """
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
-            where = jax.tree_util.keystr(path) or "the root"
-            raise ValueError(f"all_finite: {where} expects an array, got {describe(leaf)}.")
-    finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree) if _is_inexact(leaf)]
-    return jnp.all(jnp.array(finite, bool))
+    leaves = arrays("all_finite", tree).values()
+    inexact = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in inexact], bool))
 
 
 def accept(finite: jax.Array, new: Any, old: Any) -> Any:
@@ -367,9 +367,8 @@ def accept(finite: jax.Array, new: Any, old: Any) -> Any:
     # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
     def choose(path, new, old):
         if (jnp.shape(new), jnp.result_type(new)) != (jnp.shape(old), jnp.result_type(old)):
-            where = jax.tree_util.keystr(path) or "the root"
             raise ValueError(
-                f"accept: {where} expects {describe(old)} as before, got {describe(new)}: a step "
+                f"accept: {place(jax.tree_util.keystr(path))} expects {describe(old)} as before, got {describe(new)}: a step "
                 "must keep shapes and dtypes."
             )
         return jax.lax.select(finite, jnp.asarray(new), jnp.asarray(old))
@@ -426,36 +425,23 @@ def make_scaled_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Cal
         return scale.scale(value), (value, non_trainables)
 
     def step(optimizer, trainables, non_trainables, state, key, x, targets):
-        _check_state(state)
+        if not isinstance(state, ScaledState) or not isinstance(state.scale, LossScale):
+            raise ValueError(
+                "make_scaled_step: state must be ScaledState(scale, optimizer.init(trainables)), "
+                f"got {describe(state)}."
+            )
         gradients, (value, updated) = jax.grad(objective, has_aux=True)(
             trainables, non_trainables, state.scale, key, x, targets
         )
         gradients = state.scale.unscale(gradients)
         finite = all_finite(gradients)
-        update = optimizer.update if _is_optax(optimizer) else optimizer.step
-        updates, inner = update(gradients, state.inner, trainables)
-        new = apply_updates(trainables, updates), updated, inner
+        new, inner = advance(optimizer, gradients, state.inner, trainables)
         old = trainables, non_trainables, state.inner
-        trainables, non_trainables, inner = accept(finite, new, old)
+        trainables, non_trainables, inner = accept(finite, (new, updated, inner), old)
         state = ScaledState(state.scale.adjust(finite), inner)
         return trainables, non_trainables, state, value
 
-    donated = ("trainables", "non_trainables", "state")
-    with_ours = jax.jit(step, donate_argnames=donated)
-    with_optax = jax.jit(step, donate_argnames=donated, static_argnames="optimizer")
-
-    def either(optimizer, *args):
-        return (with_optax if _is_optax(optimizer) else with_ours)(optimizer, *args)
-
-    return either
-
-
-def _check_state(state):
-    if not isinstance(state, ScaledState) or not isinstance(state.scale, LossScale):
-        raise ValueError(
-            f"make_scaled_step: state must be ScaledState(scale, optimizer.init(trainables)), got "
-            f"{describe(state)}."
-        )
+    return compile_step("make_scaled_step", step)
 
 
 def _is_bool(value):
@@ -464,16 +450,8 @@ def _is_bool(value):
     )
 
 
-def _is_inexact(leaf):
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact)
-
-
-def _is_floating(leaf):
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-
-
 def _like(leaf, old):
-    return leaf.astype(old.dtype) if _is_floating(old) and leaf.dtype != old.dtype else leaf
+    return leaf.astype(old.dtype) if is_floating(old) and leaf.dtype != old.dtype else leaf
 
 
 def _replace(value, name, function):

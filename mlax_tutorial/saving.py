@@ -14,8 +14,9 @@ Both need more packages: ``pip install mlax-tutorial[saving]``.
 import contextlib
 import importlib
 import os
+from collections import Counter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import integer, show
-from mlax_tutorial.optim.paths import flatten
+from mlax_tutorial.optim.paths import flatten, mismatch, strangers
 
 
 class CheckpointError(ValueError):
@@ -61,10 +62,7 @@ class Checkpoints:
     """
 
     def __init__(self, directory: str | os.PathLike, keep: int = 3):
-        try:
-            self._keep = integer(keep)
-        except ValueError as error:
-            raise CheckpointError(f"Checkpoints: keep {error}, got {show(keep)}.") from None
+        self._keep = _integer("Checkpoints: keep", keep, 1)
         if not isinstance(directory, (str, os.PathLike)):
             raise CheckpointError(f"Checkpoints: directory must be a path, got {show(directory)}.")
         directory = os.fspath(directory)
@@ -84,12 +82,12 @@ class Checkpoints:
           state: a pytree of arrays.
 
         Raises:
-          CheckpointError: if the state holds something else than arrays, or the step is not
-            a later one.
+          CheckpointError: if the state holds something else than arrays, or NumPy's of 64
+            bits where JAX has none, or the step is not a later one.
           Exception: what broke the save before, if something did.
         """
         manager, orbax = self._open(writes=True), self._orbax
-        step = self._step("save", step)
+        step = _integer("save: step", step, 0)
         last = manager.latest_step()
         if last is not None and step <= last:
             raise CheckpointError(
@@ -97,7 +95,9 @@ class Checkpoints:
                 "from there, or take another directory."
             )
         leaves = _named("save", state)
-        outline = {name: _outline(leaf) for name, leaf in leaves.items()}
+        outline = {
+            name: {"shape": list(leaf.shape), "dtype": str(leaf.dtype)} for name, leaf in leaves.items()
+        }
         parts = {"outline": orbax.args.JsonSave(outline)}
         # Orbax writes no array of size 0, and the outline tells all about it.
         arrays = {name: _portable(leaf) for name, leaf in leaves.items() if leaf.size}
@@ -132,7 +132,7 @@ class Checkpoints:
         steps = sorted(manager.all_steps())
         if not steps:
             raise CheckpointError(f"restore: {self.directory} holds no checkpoint: look elsewhere.")
-        step = steps[-1] if step is None else self._step("restore", step)
+        step = steps[-1] if step is None else _integer("restore: step", step, 0)
         if step not in steps:
             raise CheckpointError(f"restore: {self.directory} holds no step {step}, but {steps}.")
         wanted = _named("restore", target)
@@ -144,7 +144,8 @@ class Checkpoints:
                 f"restore: step {step} of {self.directory} is not whole: its deletion was broken "
                 f"off, or something else than Checkpoints saved it. Choose another of {steps}."
             ) from error
-        _compare(f"restore: step {step} of {self.directory}", wanted, outline, {})
+        saved = {name: _Outline(tuple(found["shape"]), found["dtype"]) for name, found in outline.items()}
+        _compare(f"restore: step {step} of {self.directory}", wanted, saved)
         places = {name: _data_of(leaf) for name, leaf in wanted.items() if leaf.size}
         found = {}
         if places:
@@ -188,12 +189,6 @@ class Checkpoints:
             self._manager = self._orbax.CheckpointManager(self.directory, options=options)
             self._writes = writes
         return self._manager
-
-    def _step(self, name, step):
-        try:
-            return integer(step, minimum=0)
-        except ValueError as error:
-            raise CheckpointError(f"{name}: step {error}, got {show(step)}.") from None
 
     def _how(self, leaf):
         """Tell Orbax where an array is to live."""
@@ -295,13 +290,13 @@ def load_weights(path: str | os.PathLike, target: Any) -> Any:
         message = f"load_weights: {path} is no whole file of safetensors: {error}."
         raise CheckpointError(message) from None
     with file:
-        slices = {name: file.get_slice(name) for name in file.keys()}
+        labels = {name: f"{path} ({name!r})" for name, path in zip(names, wanted)}
         found = {}
-        keystrs = dict(zip(names, wanted))
-        for name, tensor in slices.items():
+        for name in file.keys():
+            tensor = file.get_slice(name)
             dtype = _CODES.get(tensor.get_dtype(), tensor.get_dtype())
-            found[keystrs.get(name, name)] = {"shape": list(tensor.get_shape()), "dtype": dtype}
-        _compare(f"load_weights: {path}", wanted, found, dict(zip(wanted, names)))
+            found[labels.get(name, name)] = _Outline(tuple(tensor.get_shape()), dtype)
+        _compare(f"load_weights: {path}", dict(zip(labels.values(), wanted.values())), found)
         leaves = [_place(file, name, _data_of(leaf)) for name, leaf in zip(names, wanted.values())]
     return jax.tree.unflatten(jax.tree.structure(target), leaves)
 
@@ -312,6 +307,14 @@ _CODES = {
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
 }  # fmt: skip
+_WIDE = "float64", "int64", "uint64", "complex128"
+
+
+def _integer(what, value, minimum):
+    try:
+        return integer(value, minimum)
+    except ValueError as error:
+        raise CheckpointError(f"{what} {error}, got {show(value)}.") from None
 
 
 def _import(module, name):
@@ -326,20 +329,23 @@ def _import(module, name):
 def _named(name, tree):
     """The leaves by path; refuse what is no array."""
     paths, leaves, _ = flatten(tree)
-    others = [
-        f"{path or 'it'} is {show(leaf)}: wrap it in jnp.asarray, or keep it elsewhere"
-        for path, leaf in zip(paths, leaves)
-        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))
-    ]
-    abstract = [
-        f"{path or 'it'} is a {type(leaf).__name__}, without numbers: give the arrays themselves"
-        for path, leaf in zip(paths, leaves)
-        if name.startswith("save") and isinstance(leaf, (jax.ShapeDtypeStruct, jax.core.Tracer))
-    ]
-    repeated = [f"{path} is the path of two leaves" for path in paths if paths.count(path) > 1]
-    if problems := others + abstract + repeated:
+    found = [(path or "it", _unfit(name, leaf)) for path, leaf in zip(paths, leaves)]
+    found += [(path, "the path of two leaves") for path, times in Counter(paths).items() if times > 1]
+    if problems := [f"{path} is {problem}" for path, problem in found if problem]:
         raise CheckpointError("\n  ".join([f"{name}: every leaf must be an array:", *problems]))
     return dict(zip(paths, leaves))
+
+
+def _unfit(name, leaf):
+    """Why a leaf cannot be saved or read, and the mend; nothing, if it can."""
+    if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        return f"{show(leaf)}: wrap it in jnp.asarray, or keep it elsewhere"
+    if name.startswith("save") and isinstance(leaf, (jax.ShapeDtypeStruct, jax.core.Tracer)):
+        return f"a {type(leaf).__name__}, without numbers: give the arrays themselves"
+    if name != "save_weights" and str(leaf.dtype) in _WIDE and not jax.config.jax_enable_x64:
+        switch = 'jax.config.update("jax_enable_x64", True)'
+        return f"{describe(leaf)}, which JAX would narrow: convert it, or first call {switch}"
+    return ""
 
 
 def _names(tree):
@@ -355,40 +361,29 @@ def _part(key):
     return str(key).replace("\\", "\\\\").replace(".", "\\.")
 
 
-def _outline(leaf):
-    return {"shape": list(leaf.shape), "dtype": str(leaf.dtype)}
+class _Outline(NamedTuple):
+    """What is known of an array before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: str
 
 
-def _compare(where, wanted, found, names):
+def _compare(where, wanted, found):
     """Refuse what was saved if it is not what is wanted, and say all that differs."""
-    missing, unexpected, differing = [], [], []
-    for path, leaf in wanted.items():
-        expected = _outline(leaf)
-        called = f"{path} ({names[path]!r})" if path in names else path
-        if path not in found:
-            missing.append(f"missing: {called}, {_show(expected)}")
-        elif found[path] != expected:
-            kinds = [kind for kind in ("shape", "dtype") if found[path][kind] != expected[kind]]
-            difference = f"{called} expects {_show(expected)}, was saved as {_show(found[path])}"
-            differing.append(f"{' and '.join(kinds)}: {difference}")
-    for path in found:
-        if path not in wanted:
-            unexpected.append(f"unexpected: {path}, {_show(found[path])}")
-    mends = []
-    if missing or unexpected:
-        mends.append("make the target of the model and the optimizer that were saved")
-    if any(line.startswith("shape") for line in differing):
-        mends.append("the sizes must be those of the saved model")
-    if any(line.split(":")[0].endswith("dtype") for line in differing):
-        mends.append("restore in the dtype in which it was saved, and cast then")
-    if mends:
+    lines = strangers(wanted, found)
+    for path in wanted:
+        if path in found:
+            lines += mismatch(path, wanted[path], found[path], "was saved as")
+    kinds = {line.split(":")[0] for line in lines}
+    mends = {
+        "make the target of the model and the optimizer that were saved": {"missing", "unexpected"},
+        "the sizes must be those of the saved model": {"shape", "shape and dtype"},
+        "restore in the dtype in which it was saved, and cast then": {"dtype", "shape and dtype"},
+    }
+    if lines:
         head = f"{where} does not fit the target, and nothing was read:"
-        lines = "\n  ".join([head, *missing, *unexpected, *differing])
-        raise CheckpointError(f"{lines}\nMend: {'; '.join(mends)}.")
-
-
-def _show(outline):
-    return f"{outline['dtype']}[{','.join(map(str, outline['shape']))}]"
+        mend = "; ".join(mend for mend, those in mends.items() if kinds & those)
+        raise CheckpointError("\n  ".join([head, *lines]) + f"\nMend: {mend}.")
 
 
 def _is_whole(array):
@@ -402,8 +397,9 @@ def _is_key(leaf):
 def _portable(leaf):
     """What is written: the bits of typed keys, and what only this process has as NumPy's array."""
     leaf = jax.random.key_data(leaf) if _is_key(leaf) else leaf
-    local = jax.process_count() > 1 and isinstance(leaf, jax.Array) and leaf.is_fully_addressable
-    return np.asarray(leaf) if local else leaf
+    if not isinstance(leaf, jax.Array):
+        return np.asarray(leaf)  # Orbax does not take each of NumPy's scalars
+    return np.asarray(leaf) if jax.process_count() > 1 and leaf.is_fully_addressable else leaf
 
 
 def _data_of(leaf):

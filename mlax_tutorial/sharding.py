@@ -25,8 +25,14 @@ parallelism over ``"model"``, on eight devices::
 
     places = jax.tree.map(lambda leaf: leaf.sharding, (trainables, state))
     step = jax.jit(step, donate_argnums=(0, 1), out_shardings=(*places, None))  # None: the loss
+
+References: Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter
+Models*, SC (2020); Shoeybi et al., *Megatron-LM: Training Multi-Billion Parameter Language Models
+Using Model Parallelism* (2019); Xu et al., *GSPMD: General and Scalable Parallelization for ML
+Computation Graphs* (2021), by which XLA divides the work.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,6 +42,7 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.optim.drop_in import check_optimizer
 from mlax_tutorial.optim.paths import fits, flatten, some
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]
@@ -253,10 +260,7 @@ def abstract(
 def _plan(name, model, optimizer, key, x, mesh, rules, strict, inputs):
     """The function that makes the variables, and what it will return, with shardings."""
     _check_mesh(name, mesh)
-    if not callable(getattr(optimizer, "init", None)):
-        raise ValueError(
-            f"{name}: optimizer must be of mlax_tutorial.optim or of Optax, got {show(optimizer)}."
-        )
+    check_optimizer(name, optimizer)
     # Only shapes and dtypes enter the program, so x itself is not sent to the devices.
     x, inputs = jax.tree.map(_outline, (x, inputs))
 
@@ -282,25 +286,20 @@ def _read(rules):
         raise ValueError(
             f"shardings: rules must be a list of pairs (pattern, PartitionSpec), got {show(rules)}."
         )
-    read = []
     for i, rule in enumerate(rules):
         if not isinstance(rule, Sequence) or isinstance(rule, str) or len(rule) != 2:
-            raise ValueError(
-                f"shardings: rules[{i}] must be a pair (pattern, PartitionSpec), got {show(rule)}."
+            wanted, got = " must be a pair (pattern, PartitionSpec)", rule
+        elif not (isinstance(rule[0], str) or callable(rule[0])):
+            wanted, got = (
+                ": the pattern must be text, such as \"*['kernel']\", or a function from a path to bool",
+                rule[0],
             )
-        pattern, spec = rule
-        if not (isinstance(pattern, str) or callable(pattern)):
-            raise ValueError(
-                f"shardings: rules[{i}]: the pattern must be text, such as \"*['kernel']\", or a "
-                f"function from a path to bool, got {show(pattern)}."
-            )
-        if not isinstance(spec, (PartitionSpec, tuple)) or sum(axes is ... for axes in spec) > 1:
-            raise ValueError(
-                f"shardings: rules[{i}]: the spec must be a PartitionSpec with at most one '...', "
-                f"got {show(spec)}."
-            )
-        read.append((pattern, tuple(spec)))
-    return read
+        elif not isinstance(rule[1], (PartitionSpec, tuple)) or sum(axes is ... for axes in rule[1]) > 1:
+            wanted, got = ": the spec must be a PartitionSpec with at most one '...'", rule[1]
+        else:
+            continue
+        raise ValueError(f"shardings: rules[{i}]{wanted}, got {show(got)}.")
+    return [(pattern, tuple(spec)) for pattern, spec in rules]
 
 
 def _expand(spec, ndim):
@@ -321,7 +320,7 @@ def _mistakes(spec, shape, mesh):
         return
     sizes, used = dict(mesh.shape), set()
     for i, axes in enumerate(spec):
-        axes = () if axes is None else axes if isinstance(axes, tuple) else (axes,)
+        axes = () if axes is None else tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
         unknown = [axis for axis in axes if axis not in sizes]
         if unknown:
             yield f"the mesh has no axis {unknown[0]!r}: its axes are {sizes}."
@@ -330,9 +329,7 @@ def _mistakes(spec, shape, mesh):
             if axis in used:
                 yield f"the mesh axis {axis!r} is named twice: it can share out one axis only."
             used.add(axis)
-        parts = 1
-        for axis in axes:
-            parts *= sizes[axis]
+        parts = math.prod(sizes[axis] for axis in axes)
         if shape[i] % parts:
             yield (
                 f"axis {i} of size {shape[i]} cannot be shared out evenly over {parts} devices, "

@@ -3,13 +3,10 @@
 import html
 from collections.abc import Sequence
 
+Row = Sequence[str]
 
-def as_text(
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    totals: Sequence[str],
-    numbers: int,
-) -> str:
+
+def as_text(head: Row, rows: Sequence[Row], totals: Row, numbers: int) -> str:
     """Lay cells out in columns; the last ``numbers`` columns are set to the right.
 
     >>> rows = [("kernel", "12"), ("bias", "3")]
@@ -26,24 +23,15 @@ def as_text(
     words = len(head) - numbers
 
     def line(cells):
-        placed = [
-            cell.ljust(width) if i < words else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(cells, widths))
-        ]
-        return "  ".join(placed).rstrip()
+        left = [cell.ljust(width) for cell, width in zip(cells[:words], widths)]
+        right = [cell.rjust(width) for cell, width in zip(cells[words:], widths[words:])]
+        return "  ".join([*left, *right]).rstrip()
 
     rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
     return "\n".join([line(head), rule, *map(line, rows), rule, line(totals)])
 
 
-def as_html(
-    caption: str,
-    name: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    totals: Sequence[str],
-    numbers: int,
-) -> str:
+def as_html(caption: str, name: str, head: Row, rows: Sequence[Row], totals: Row, numbers: int) -> str:
     """The same as an HTML table of the CSS class ``name``; cells are escaped."""
     words = len(head) - numbers
     sides = [f'style="text-align: {"left" if i < words else "right"}"' for i in range(len(head))]

@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn import Layer
-from mlax_tutorial.optim import apply_updates
+from mlax_tutorial.nn.hyperparameters import integer, show
+from mlax_tutorial.optim.drop_in import advance, compile_step
 
 
 def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
@@ -29,7 +30,7 @@ def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
       Indices, int32, of shape ``(size // batch_size, batch_size)``.
 
     Raises:
-      ValueError: if ``batch_size`` is not between 1 and ``size``.
+      ValueError: if ``batch_size`` is no integer between 1 and ``size``.
 
     Example:
       >>> import jax
@@ -79,15 +80,10 @@ def make_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
         (value, non_trainables), gradients = jax.value_and_grad(objective, has_aux=True)(
             trainables, non_trainables, key, x, targets
         )
-        update = optimizer.update if _is_optax(optimizer) else optimizer.step
-        updates, state = update(gradients, state, trainables)
-        return apply_updates(trainables, updates), non_trainables, state, value
+        trainables, state = advance(optimizer, gradients, state, trainables)
+        return trainables, non_trainables, state, value
 
-    donated = ("trainables", "non_trainables", "state")
-    with_ours = jax.jit(step, donate_argnames=donated)
-    # An optimizer of Optax is a pair of functions, not of arrays, so it is static.
-    with_optax = jax.jit(step, donate_argnames=donated, static_argnames="optimizer")
-    return lambda optimizer, *args: (with_optax if _is_optax(optimizer) else with_ours)(optimizer, *args)
+    return compile_step("make_step", step)
 
 
 def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch_size: int = 256) -> Callable:
@@ -102,7 +98,7 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
       ``evaluate(trainables, non_trainables, x, targets)``, the mean, a float32 scalar.
 
     Raises:
-      ValueError: if ``batch_size`` is below 1; in ``evaluate``, if there are no examples, ``x`` and ``targets``
+      ValueError: if ``batch_size`` is no integer of at least 1; in ``evaluate``, if there are no examples, ``x`` and ``targets``
         differ in length, or ``metric`` returns more than a scalar.
 
     Example:
@@ -113,8 +109,7 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
       0.5
     """
 
-    if batch_size < 1:
-        raise ValueError(f"make_evaluation: batch_size must be at least 1, got {batch_size}.")
+    _check_whole("make_evaluation: batch_size", batch_size, 1)
 
     @jax.jit
     def evaluate(trainables, non_trainables, x, targets):
@@ -161,8 +156,17 @@ def is_right(logits: jax.Array, label: jax.Array) -> jax.Array:
 
 
 def _check_batch_size(name, size, batch_size):
-    if not 1 <= batch_size <= size:
+    _check_whole(f"{name}: size", size, 0)
+    _check_whole(f"{name}: batch_size", batch_size, 1)
+    if batch_size > size:
         raise ValueError(f"{name}: batch_size must be from 1 to size = {size}, got {batch_size}.")
+
+
+def _check_whole(what, value, minimum):
+    try:
+        integer(value, minimum)
+    except ValueError as error:
+        raise ValueError(f"{what} {error}, got {show(value)}.") from None
 
 
 def _check_lengths(name, x, targets):
@@ -203,7 +207,8 @@ def fit(
       ``(trainables, non_trainables, state)`` at the end.
 
     Raises:
-      ValueError: if ``x`` and ``targets`` differ in length, ``batch_size`` does not fit, or ``epochs`` is negative.
+      ValueError: if ``x`` and ``targets`` differ in length, ``batch_size`` does not fit, or ``epochs`` is no integer of at
+        least 0.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -218,10 +223,12 @@ def fit(
       True
     """
     _check_lengths("fit", x, targets)
-    if epochs < 0:
-        raise ValueError(f"fit: epochs must be at least 0, got {epochs}.")
+    _check_whole("fit: epochs", epochs, 0)
     _check_batch_size("fit", len(x), batch_size)
-    schedule = optimizer if callable(optimizer) else lambda epoch: optimizer
+    calls = callable(optimizer) and not isinstance(
+        optimizer, type
+    )  # a class is a slip, which the step refuses
+    schedule = optimizer if calls else lambda epoch: optimizer
     x, targets = jnp.asarray(x), jnp.asarray(targets)  # to the device once, not batch by batch
     steps = epochs * (len(x) // batch_size)
     with Progress(steps) as progress:
@@ -284,7 +291,3 @@ class Progress:
 def _take(indices, x, targets):
     """One batch. Compiled, because indexing op by op costs as much as a quarter of a small network's step."""
     return x[indices], targets[indices]
-
-
-def _is_optax(optimizer) -> bool:
-    return hasattr(optimizer, "update")

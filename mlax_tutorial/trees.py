@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
-from mlax_tutorial.optim.paths import fits, flatten, some
+from mlax_tutorial.optim.paths import arrays, fits, flatten, mismatch, place, some, strangers, unlike
 from mlax_tutorial.tables import as_html, as_text
 
 
@@ -41,7 +41,7 @@ def count(tree: Any) -> int:
       >>> count({"kernel": jnp.ones((4, 3)), "bias": jnp.ones(3)})
       15
     """
-    return sum(math.prod(leaf.shape) for leaf in _arrays("count", tree).values())
+    return sum(math.prod(leaf.shape) for leaf in arrays("count", tree).values())
 
 
 def nbytes(tree: Any) -> int:
@@ -55,7 +55,7 @@ def nbytes(tree: Any) -> int:
       >>> nbytes({"kernel": jax.ShapeDtypeStruct((4, 3), jnp.bfloat16), "bias": jnp.ones(3)})
       36
     """
-    return sum(map(_bytes, _arrays("nbytes", tree).values()))
+    return sum(map(_bytes, arrays("nbytes", tree).values()))
 
 
 def select(tree: Any, where: Any) -> dict[str, Any]:
@@ -203,12 +203,13 @@ def differences(expected: Any, got: Any, *, rtol: float = 0.0, atol: float = 0.0
     """
     if not (rtol >= 0 and atol >= 0):  # also refuses NaN
         raise ValueError(f"differences: rtol and atol must be at least 0, got {rtol} and {atol}.")
-    left, right = _arrays("differences", expected), _arrays("differences", got)
-    lines = [f"missing: {_name(p)}, {in_words(left[p])}" for p in left if p not in right]
-    lines += [f"unexpected: {_name(p)}, {in_words(right[p])}" for p in right if p not in left]
+    left, right = arrays("differences", expected), arrays("differences", got)
+    lines = strangers(left, right)
     for path in left:
         if path in right:
-            lines += _leaf_differences(_name(path), left[path], right[path], rtol, atol)
+            lines += mismatch(path, left[path], right[path])
+            if difference := _values(left[path], right[path], rtol, atol):
+                lines.append(f"values: {place(path)} {difference}")
     structures = jax.tree.structure(expected), jax.tree.structure(got)
     if left.keys() == right.keys() and structures[0] != structures[1]:
         lines.append("containers: expects {}, got {}".format(*structures))
@@ -277,28 +278,13 @@ def describe(tree: Any) -> Description:
     return Description(
         tuple(
             Leaf(path, leaf.shape, str(leaf.dtype), math.prod(leaf.shape), _bytes(leaf))
-            for path, leaf in _arrays("describe", tree).items()
+            for path, leaf in arrays("describe", tree).items()
         )
     )
 
 
-def _arrays(name, tree):
-    """The leaves by path; refuse what is no array."""
-    paths, leaves, _ = flatten(tree)
-    for path, leaf in zip(paths, leaves):
-        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
-            raise ValueError(
-                f"{name}: {_name(path)} expects an array, got {in_words(leaf)}: use jnp.asarray(…)."
-            )
-    return dict(zip(paths, leaves))
-
-
 def _bytes(leaf):
     return math.prod(leaf.shape) * leaf.dtype.itemsize
-
-
-def _name(path):
-    return path or "the root"
 
 
 def _meant(name, tree, where):
@@ -331,27 +317,24 @@ def _unlike(trees):
     return f"combine: the trees must be alike but for holes, and their structures are\n  {shown}"
 
 
-def _leaf_differences(path, expected, got, rtol, atol):
-    kinds = [kind for kind in ("shape", "dtype") if getattr(expected, kind) != getattr(got, kind)]
-    if kinds:
-        yield f"{' and '.join(kinds)}: {path} expects {in_words(expected)}, got {in_words(got)}"
-    abstract = any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in (expected, got))
-    if "shape" in kinds or abstract:
-        return
-    keys = [jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in (expected, got)]
-    if any(keys):
-        if not kinds and not np.array_equal(*map(jax.random.key_data, (expected, got))):
-            yield f"values: {path} differs"
-        return
+def _values(expected, got, rtol, atol):
+    """How the values of two leaves differ, if both have some and they can be compared."""
+    kinds = unlike(expected, got)
+    if "shape" in kinds or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in (expected, got)):
+        return ""
+    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in (expected, got)):
+        same = kinds or np.array_equal(*map(jax.random.key_data, (expected, got)))
+        return "" if same else "differs"
     left, right = _exact(expected), _exact(got)
     with np.errstate(invalid="ignore", over="ignore"):
         same = (left == right) | ((left != left) & (right != right))
         distance = np.where(same, 0, np.abs(left - right))
         # NaN or infinity on one side alone is never near.
         near = (distance < np.inf) & (distance <= atol + rtol * np.abs(left))
-    if (differ := ~same & ~near).any():
-        largest = float(np.max(distance[differ]))
-        yield f"values: {path} in {differ.sum():,} of {differ.size:,}, by at most {largest:.3g}"
+    if not (differ := ~same & ~near).any():
+        return ""
+    largest = float(np.max(distance[differ]))
+    return f"in {differ.sum():,} of {differ.size:,}, by at most {largest:.3g}"
 
 
 def _exact(leaf):

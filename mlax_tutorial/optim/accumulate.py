@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.moments import zeros
+from mlax_tutorial.optim.optimizer import Wrapper
 from mlax_tutorial.optim.tunable import number, whole
-from mlax_tutorial.optim.wrapper import Wrapper
 
 
 class AccumulateState(NamedTuple):
@@ -57,13 +56,9 @@ class Accumulate(Wrapper):
         return AccumulateState(jnp.zeros((), jnp.int32), zeros(trainables, wide=True), inner)
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, AccumulateState)
-        self.check_trees(trainables=trainables, gradients=gradients, **{"state.total": state.total})
+        gradients = self.check_step(gradients, state, trainables, AccumulateState, total=True)
         nothing = zeros(trainables, wide=True)
-        count = state.count + 1
-        total = jax.tree.map(
-            lambda w, g, t: t + g.astype(accumulator(w.dtype)), trainables, gradients, state.total
-        )
+        count, total = state.count + 1, jax.tree.map(jnp.add, state.total, gradients)
 
         def step():
             mean = jax.tree.map(lambda t: t / count.astype(t.dtype), total)

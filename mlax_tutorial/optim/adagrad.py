@@ -6,8 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
-from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim.moments import descend, root, stored, zeros
+from mlax_tutorial.optim.moments import normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import at_least, number, positive, switch
@@ -67,26 +66,14 @@ class Adagrad(Optimizer):
     accum_dtype: Any = switch(optional(floating_dtype), default=None)
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         begin = zeros(trainables, self.accum_dtype, wide=True)
-        begin = jax.tree.map(lambda zero: zero + self.initial_sum.astype(zero.dtype), begin)
+        begin = jax.tree.map(lambda zero: zero + jnp.asarray(self.initial_sum, zero.dtype), begin)
         return AdagradState(begin, self.first_count())
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, AdagradState)
-        self.check_trees(
-            trainables=trainables, gradients=gradients, **{"state.sum_of_squares": state.sum_of_squares}
-        )
-
-        def add(weight, gradient, total):
-            dtype = accumulator(weight.dtype)
-            return total.astype(dtype) + jnp.square(gradient.astype(dtype))
-
-        def normalize(weight, gradient, total):
-            dtype = accumulator(weight.dtype)
-            return gradient.astype(dtype) / root(total, self.epsilon.astype(dtype), self.epsilon_inside)
-
-        total = jax.tree.map(add, trainables, gradients, state.sum_of_squares)
-        directions = jax.tree.map(normalize, trainables, gradients, total)
-        updates = descend(self.rate_at(state.count), trainables, directions)
-        return updates, AdagradState(stored(total, state.sum_of_squares), increment(state.count))
+        gradients = self.check_step(gradients, state, trainables, AdagradState, sum_of_squares=True)
+        total = jax.tree.map(lambda s, g: s.astype(g.dtype) + jnp.square(g), state.sum_of_squares, gradients)
+        directions = normalized(gradients, total, self.epsilon, self.epsilon_inside)
+        new = AdagradState(total, increment(state.count))
+        return self.descend(directions, state.count), stored(new, state)

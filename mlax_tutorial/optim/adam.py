@@ -1,6 +1,5 @@
 """``Adam`` and ``AdamW``: a learning rate for each weight, from running averages of the gradient and of its square."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -8,16 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, function, optional
-from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim.moments import (
-    average,
-    average_squares,
-    bias_correction,
-    descend,
-    root,
-    stored,
-    zeros,
-)
+from mlax_tutorial.optim.moments import average, corrected, normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.schedules import Schedule, rate
@@ -93,7 +83,7 @@ class Adam(Optimizer):
     second_moment_dtype: Any = switch(optional(floating_dtype), default=None)
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         return AdamState(
             jnp.zeros((), jnp.int32),
             zeros(trainables, self.first_moment_dtype),
@@ -102,35 +92,23 @@ class Adam(Optimizer):
 
     def step(self, gradients, state, trainables):
         directions, new_state = self._directions(gradients, state, trainables)
-        return descend(self.rate_at(state.count), trainables, directions), new_state
+        return self.descend(directions, state.count), new_state
 
     def _directions(self, gradients, state, trainables):
-        self.check_state(state, AdamState)
-        moments = {"state.first_moment": state.first_moment, "state.second_moment": state.second_moment}
-        self.check_trees(trainables=trainables, gradients=gradients, **moments)
-        count = increment(state.count)
-        first = average(self.first_decay, trainables, state.first_moment, gradients)
-        second = average_squares(self.second_decay, trainables, state.second_moment, gradients)
-        first_correction = bias_correction(self.first_decay, count)
-        second_correction = bias_correction(self.second_decay, count)
-        next_correction = bias_correction(self.first_decay, increment(count))
-
-        def direction(weight, gradient, first, second):
-            cast = functools.partial(jnp.asarray, dtype=accumulator(weight.dtype))
-            if self.nesterov:
-                momentum, gradient = cast(self.first_decay), cast(gradient)
-                first = momentum * first / cast(next_correction) + (1 - momentum) * gradient / cast(
-                    first_correction
-                )
-            else:
-                first = first / cast(first_correction)
-            second = second / cast(second_correction)
-            return first / root(second, cast(self.epsilon), self.epsilon_inside)
-
-        directions = jax.tree.map(direction, trainables, gradients, first, second)
-        return directions, AdamState(
-            count, stored(first, state.first_moment), stored(second, state.second_moment)
+        gradients = self.check_step(
+            gradients, state, trainables, AdamState, first_moment=True, second_moment=True
         )
+        count = increment(state.count)
+        first = average(self.first_decay, state.first_moment, gradients)
+        second = average(self.second_decay, state.second_moment, jax.tree.map(jnp.square, gradients))
+        if self.nesterov:
+            ahead = corrected(self.first_decay, increment(count), first)
+            mean = average(self.first_decay, ahead, corrected(self.first_decay, count, gradients))
+        else:
+            mean = corrected(self.first_decay, count, first)
+        mean_square = corrected(self.second_decay, count, second)
+        directions = normalized(mean, mean_square, self.epsilon, self.epsilon_inside)
+        return directions, stored(AdamState(count, first, second), state)
 
 
 class AdamW(Adam):
@@ -176,5 +154,4 @@ class AdamW(Adam):
 
     def step(self, gradients, state, trainables):
         directions, new_state = self._directions(gradients, state, trainables)
-        directions = decayed(self, trainables, directions)
-        return descend(self.rate_at(state.count), trainables, directions), new_state
+        return self.descend(decayed(self, trainables, directions), state.count), new_state

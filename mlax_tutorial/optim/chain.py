@@ -1,9 +1,9 @@
 """``Chain``: transformations of gradients, and the optimizer that they end in."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mlax_tutorial.optim.optimizer import Optimizer, Transformation
-from mlax_tutorial.optim.tunable import OptimizerError, number
+from mlax_tutorial.optim.tunable import number
 
 
 def parts(value) -> tuple[Transformation, ...]:
@@ -65,11 +65,11 @@ class Chain(Optimizer):
     def step(self, gradients, state, trainables):
         self.check_state(state, ChainState)
         if len(state.inner) != len(self.parts):
-            raise OptimizerError(
-                f"Chain: state.inner expects one state for each of {len(self.parts)} parts, got {len(state.inner)}: "
-                "init and step must be of the same optimizer."
+            self.refuse(
+                f"state.inner expects one state for each of {len(self.parts)} parts, got {len(state.inner)}: init and "
+                "step must be of the same optimizer."
             )
-        states: list[Any] = []
+        states = []
         for part, inner in zip(self.parts, state.inner):
             gradients, inner = part.step(gradients, inner, trainables)
             states.append(inner)

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.optimizer import Transformation
 from mlax_tutorial.optim.tunable import number, positive
 
@@ -15,7 +14,7 @@ class ClipByGlobalNorm(Transformation):
         g \leftarrow g \cdot \min(1, c / \lVert g \rVert), \qquad
         \lVert g \rVert^2 = \sum_{\text{all weights}} \sum_i g_i^2
 
-    The sum is formed in float32 for half precision. It stands before an optimizer in a ``Chain``. Inside ``jax.shard_map``, where
+    The sum is formed in float32 for half precision; a norm beyond 1.8e19, whose square no float32 holds, gives zeros. It stands before an optimizer in a ``Chain``. Inside ``jax.shard_map``, where
     a device sees only its shard, sum the gradients' squares over the devices yourself; under ``jax.jit`` nothing is to be done.
 
     Args:
@@ -37,13 +36,12 @@ class ClipByGlobalNorm(Transformation):
     maximum: jax.Array = number(positive)
 
     def step(self, gradients, state, trainables):
-        self.check_trees(trainables=trainables, gradients=gradients)
-        wide = jax.tree.map(lambda w, g: g.astype(accumulator(w.dtype)), trainables, gradients)
-        squares = sum(jnp.sum(jnp.square(g)).astype(jnp.float32) for g in jax.tree.leaves(wide))
+        gradients = self.check_step(gradients, state, trainables)
+        squares = sum(jnp.sum(jnp.square(g)).astype(jnp.float32) for g in jax.tree.leaves(gradients))
         too_long = squares > jnp.square(self.maximum)
         norm = jnp.sqrt(jnp.where(too_long, squares, 1))  # the root of zero has no slope
         factor = jnp.where(too_long, self.maximum / norm, 1)
-        return jax.tree.map(lambda g: factor.astype(g.dtype) * g, wide), state
+        return jax.tree.map(lambda g: factor.astype(g.dtype) * g, gradients), state
 
 
 class ClipByValue(Transformation):
@@ -68,11 +66,10 @@ class ClipByValue(Transformation):
     maximum: jax.Array = number(positive)
 
     def step(self, gradients, state, trainables):
-        self.check_trees(trainables=trainables, gradients=gradients)
+        gradients = self.check_step(gradients, state, trainables)
 
-        def clip(weight, gradient):
-            dtype = accumulator(weight.dtype)
-            bound = self.maximum.astype(dtype)
-            return jnp.clip(gradient.astype(dtype), -bound, bound)
+        def clip(gradient):
+            bound = jnp.asarray(self.maximum, gradient.dtype)
+            return jnp.clip(gradient, -bound, bound)
 
-        return jax.tree.map(clip, trainables, gradients), state
+        return jax.tree.map(clip, gradients), state

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import function
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.optim.moments import zeros
+from mlax_tutorial.optim.optimizer import Wrapper
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.tunable import switch
-from mlax_tutorial.optim.wrapper import Wrapper
 
 
 class FreezeState(NamedTuple):
@@ -53,20 +52,17 @@ class Freeze(Wrapper):
     where: Callable[[str], bool] = switch(function)
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         frozen = chosen(self, self.where, trainables)
         return FreezeState(self.optimizer.init(_free(frozen, trainables)))
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, FreezeState)
-        self.check_trees(trainables=trainables, gradients=gradients)
+        gradients = self.check_step(gradients, state, trainables, FreezeState)
         frozen = chosen(self, self.where, trainables)
         updates, inner = self.optimizer.step(_free(frozen, gradients), state.inner, _free(frozen, trainables))
-
-        def fill(weight, frozen, update):
-            return jnp.zeros_like(weight, accumulator(weight.dtype)) if frozen else update
-
-        return jax.tree.map(fill, trainables, frozen, updates), FreezeState(inner)
+        nothing = zeros(trainables, wide=True)
+        updates = jax.tree.map(lambda frozen, zero, new: zero if frozen else new, frozen, nothing, updates)
+        return updates, FreezeState(inner)
 
 
 def _free(frozen, tree):

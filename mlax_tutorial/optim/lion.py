@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, optional
-from mlax_tutorial.optim.moments import average, descend, stored, zeros
+from mlax_tutorial.optim.moments import average, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.schedules import Schedule, rate
@@ -70,17 +70,14 @@ class Lion(Optimizer):
     first_moment_dtype: Any = switch(optional(floating_dtype), default=None)
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         chosen(self, self.where, trainables)
         return LionState(zeros(trainables, self.first_moment_dtype), self.first_count())
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, LionState)
-        self.check_trees(
-            trainables=trainables, gradients=gradients, **{"state.first_moment": state.first_moment}
-        )
-        mixture = average(self.first_decay, trainables, state.first_moment, gradients)
+        gradients = self.check_step(gradients, state, trainables, LionState, first_moment=True)
+        mixture = average(self.first_decay, state.first_moment, gradients)
         directions = decayed(self, trainables, jax.tree.map(jnp.sign, mixture))
-        first = average(self.second_decay, trainables, state.first_moment, gradients)
-        updates = descend(self.rate_at(state.count), trainables, directions)
-        return updates, LionState(stored(first, state.first_moment), increment(state.count))
+        first = average(self.second_decay, state.first_moment, gradients)
+        new = LionState(first, increment(state.count))
+        return self.descend(directions, state.count), stored(new, state)

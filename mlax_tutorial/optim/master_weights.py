@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import jax
 
 from mlax_tutorial.optim.moving_average import copies
+from mlax_tutorial.optim.optimizer import Wrapper
 from mlax_tutorial.optim.updates import apply_updates
-from mlax_tutorial.optim.wrapper import Wrapper
 
 
 class MasterWeightsState(NamedTuple):
@@ -51,13 +51,12 @@ class MasterWeights(Wrapper):
     """
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         masters = copies(trainables)
         return MasterWeightsState(masters, self.optimizer.init(masters))
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, MasterWeightsState)
-        self.check_trees(trainables=trainables, gradients=gradients, **{"state.masters": state.masters})
+        gradients = self.check_step(gradients, state, trainables, MasterWeightsState, masters=True)
         updates, inner = self.optimizer.step(gradients, state.inner, state.masters)
         masters = apply_updates(state.masters, updates)
         updates = jax.tree.map(lambda w, master: master - w.astype(master.dtype), trainables, masters)

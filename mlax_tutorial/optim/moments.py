@@ -1,6 +1,8 @@
-"""What optimizers are made of: running averages of gradients, how they begin, go on and are stored; and the descent."""
+"""What optimizers are made of: running averages of gradients, how they begin, go on and are stored.
 
-import functools
+What is not a state here, gradients and directions, is at least float32 (:func:`wide`), and so is the arithmetic.
+"""
+
 from typing import Any
 
 import jax
@@ -21,14 +23,28 @@ def zeros(trainables: Any, dtype: Any = None, wide: bool = False) -> Any:
     return jax.tree.map(one, trainables)
 
 
-def average(decay, trainables: Any, moments: Any, gradients: Any) -> Any:
-    r"""Exponential moving averages, :math:`m \leftarrow \beta m + (1 - \beta) g`, not yet rounded for the state."""
-    return jax.tree.map(functools.partial(_average, decay), trainables, moments, gradients)
+def wide(trainables: Any, tree: Any) -> Any:
+    """A tree like the trainables in the dtypes of theirs, but at least float32."""
+    return jax.tree.map(lambda weight, leaf: jnp.asarray(leaf, accumulator(weight.dtype)), trainables, tree)
 
 
-def average_squares(decay, trainables: Any, moments: Any, gradients: Any) -> Any:
-    r"""The same of squares: :math:`v \leftarrow \beta v + (1 - \beta) g^2`."""
-    return jax.tree.map(functools.partial(_average, decay, power=2), trainables, moments, gradients)
+def average(decay, old: Any, new: Any) -> Any:
+    r"""Exponential moving averages, :math:`a \leftarrow \beta a + (1 - \beta) x`, in the dtypes of ``new``."""
+
+    def one(old, new):
+        share = jnp.asarray(decay, new.dtype)
+        return share * old.astype(new.dtype) + (1 - share) * new
+
+    return jax.tree.map(one, old, new)
+
+
+def accelerated(momentum, velocity: Any, directions: Any) -> Any:
+    r"""A velocity that goes on: :math:`\mu v + d`, in the dtypes of ``directions``."""
+
+    def one(velocity, direction):
+        return jnp.asarray(momentum, direction.dtype) * velocity.astype(direction.dtype) + direction
+
+    return jax.tree.map(one, velocity, directions)
 
 
 def bias_correction(decay, count) -> jax.Array:
@@ -40,27 +56,22 @@ def bias_correction(decay, count) -> jax.Array:
     return -jnp.expm1(count.astype(jnp.float32) * jnp.log1p(decay - 1))
 
 
+def corrected(decay, count, averages: Any) -> Any:
+    """Averages of ``count`` steps, freed from the zero that they began at."""
+    correction = bias_correction(decay, count)
+    return jax.tree.map(lambda average: average / correction.astype(average.dtype), averages)
+
+
+def normalized(directions: Any, squares: Any, epsilon, inside: bool) -> Any:
+    """Directions divided by the roots of ``squares``, which ``epsilon`` keeps from zero."""
+
+    def one(direction, square):
+        keep = jnp.asarray(epsilon, direction.dtype)
+        return direction / (jnp.sqrt(square + keep) if inside else jnp.sqrt(square) + keep)
+
+    return jax.tree.map(one, directions, squares)
+
+
 def stored(new: Any, old: Any) -> Any:
-    """What a step made, rounded to the dtypes of the state."""
+    """The state that a step made, rounded to the dtypes of the old one."""
     return jax.tree.map(lambda new, old: new.astype(old.dtype), new, old)
-
-
-def root(second, epsilon, inside: bool):
-    """The root of a second moment, kept from zero by ``epsilon``."""
-    return jnp.sqrt(second + epsilon) if inside else jnp.sqrt(second) + epsilon
-
-
-def descend(learning_rate, trainables: Any, directions: Any) -> Any:
-    """The updates: against the directions, by the learning rate; at least float32."""
-
-    def one(weight, direction):
-        dtype = accumulator(weight.dtype)
-        return -learning_rate.astype(dtype) * direction.astype(dtype)
-
-    return jax.tree.map(one, trainables, directions)
-
-
-def _average(decay, weight, moment, gradient, power=1):
-    dtype = accumulator(weight.dtype)
-    decay, moment, gradient = decay.astype(dtype), moment.astype(dtype), gradient.astype(dtype)
-    return decay * moment + (1 - decay) * (gradient if power == 1 else jnp.square(gradient))

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim.moments import average
+from mlax_tutorial.optim.moments import average, wide
+from mlax_tutorial.optim.optimizer import Wrapper
 from mlax_tutorial.optim.tunable import decay, number
 from mlax_tutorial.optim.updates import apply_updates
-from mlax_tutorial.optim.wrapper import Wrapper
 
 
 class ExponentialMovingAverageState(NamedTuple):
@@ -52,17 +52,14 @@ class ExponentialMovingAverage(Wrapper):
     decay: jax.Array = number(decay, default=0.999)
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         return ExponentialMovingAverageState(copies(trainables), self.optimizer.init(trainables))
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, ExponentialMovingAverageState)
-        self.check_trees(trainables=trainables, gradients=gradients, **{"state.average": state.average})
+        gradients = self.check_step(gradients, state, trainables, ExponentialMovingAverageState, average=True)
         updates, inner = self.optimizer.step(gradients, state.inner, trainables)
-        new = apply_updates(trainables, updates)
-        return updates, ExponentialMovingAverageState(
-            average(self.decay, trainables, state.average, new), inner
-        )
+        new = wide(trainables, apply_updates(trainables, updates))
+        return updates, ExponentialMovingAverageState(average(self.decay, state.average, new), inner)
 
 
 def copies(trainables: Any) -> Any:

@@ -1,12 +1,15 @@
 """What every optimizer is: ``init`` makes a state, ``step`` turns gradients into updates."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.numeric import is_floating
+from mlax_tutorial.optim.moments import wide
+from mlax_tutorial.optim.paths import flatten
 from mlax_tutorial.optim.schedules import Schedule
-from mlax_tutorial.optim.tunable import OptimizerError, Tunable
+from mlax_tutorial.optim.tunable import OptimizerError, Tunable, number
 
 
 class Transformation(Tunable):
@@ -14,7 +17,7 @@ class Transformation(Tunable):
 
     def init(self, trainables: Any) -> Any:
         """Make the state that fits ``trainables``; pure. By default there is none: ``()``."""
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         return ()
 
     def step(self, gradients: Any, state: Any, trainables: Any) -> tuple[Any, Any]:
@@ -30,49 +33,61 @@ class Transformation(Tunable):
         """
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
+    def check_trainables(self, trainables: Any) -> None:
+        """Refuse trainables that are no floating-point arrays."""
+        self._check_floating("trainables", trainables, "what gradients do not flow to belongs elsewhere")
+
+    def check_step(
+        self, gradients: Any, state: Any, trainables: Any, kind: type = object, **fields: bool
+    ) -> Any:
+        """Refuse what ``step`` cannot work with.
+
+        Args:
+          gradients, state, trainables: of ``step``.
+          kind: the class of the state.
+          **fields: of the state, and whether they are built like the trainables; else they are ``()``.
+
+        Returns:
+          The gradients, at least float32.
+        """
+        self.check_state(state, kind)
+        self.check_trainables(trainables)
+        self._check_like("gradients", gradients, trainables)
+        self._check_floating("gradients", gradients, "pass what jax.grad returned")
+        for field, held in fields.items():
+            self._check_like(f"state.{field}", getattr(state, field), trainables if held else ())
+        return wide(trainables, gradients)
+
     def check_state(self, state: Any, kind: type) -> None:
         """Refuse what is no state of this optimizer."""
         if not isinstance(state, kind):
-            raise OptimizerError(
-                f"{type(self).__name__}: state must be what init returned, {kind.__name__}, got "
-                f"{type(state).__name__}: init and step must be of the same optimizer."
+            self.refuse(
+                f"state must be what init returned, {kind.__name__}, got {type(state).__name__}: init and step must "
+                "be of the same optimizer."
             )
 
-    def check_trees(self, *, trainables: Any, **trees: Any) -> None:
-        """Refuse trainables that are no floating-point arrays, and trees that differ from them in structure or shape."""
-        leaves, structure = jax.tree.flatten(trainables)
-        if not all(map(_is_floating, leaves)):
-            path, leaf = next(item for item in _paths(trainables).items() if not _is_floating(item[1]))
-            raise OptimizerError(
-                f"{type(self).__name__}: trainables{path} expects an array of floating-point numbers, got "
-                f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
-            )
-        for path, leaf in _paths(trees.get("gradients", ())).items():
-            if hasattr(leaf, "dtype") and not _is_floating(leaf):
-                raise OptimizerError(
-                    f"{type(self).__name__}: gradients{path} expects an array of floating-point numbers, got "
-                    f"{leaf.dtype}: pass what jax.grad returned."
+    def refuse(self, message: str) -> NoReturn:
+        """Raise an ``OptimizerError`` in the name of this optimizer."""
+        raise OptimizerError(f"{type(self).__name__}: {message}")
+
+    def _check_floating(self, name, tree, mend):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            if not is_floating(leaf):
+                self.refuse(
+                    f"{name}{jax.tree_util.keystr(path)} expects an array of floating-point numbers, got "
+                    f"{getattr(leaf, 'dtype', type(leaf).__name__)}: {mend}."
                 )
-        shapes = [jnp.shape(leaf) for leaf in leaves]
-        for name, tree in trees.items():
-            others, other_structure = jax.tree.flatten(tree)
-            if other_structure != structure or [jnp.shape(leaf) for leaf in others] != shapes:
-                self._refuse(name, tree, trainables)
 
-    def _refuse(self, name, tree, trainables):
-        wanted, got = (
-            {path: jnp.shape(leaf) for path, leaf in _paths(t).items()} for t in (trainables, tree)
-        )
-        differing = [path for path in [*wanted, *got] if wanted.get(path) != got.get(path)]
-        if differing:
-            path = differing[0]
-            difference = f"{path} expects {wanted.get(path, 'nothing')}, got {got.get(path, 'nothing')}"
-        else:
-            structures = jax.tree.structure(trainables), jax.tree.structure(tree)
-            difference = " expects the containers {}, got {}".format(*structures)
-        raise OptimizerError(
-            f"{type(self).__name__}: {name}{difference}: gradients, state and trainables must come from one model."
-        )
+    def _check_like(self, name, tree, wanted):
+        shapes, got = _shapes(wanted), _shapes(tree)
+        mend = "gradients, state and trainables must come from one model."
+        for path in [*shapes, *got]:
+            if shapes.get(path) != got.get(path):
+                wants, came = (found.get(path, "nothing") for found in (shapes, got))
+                self.refuse(f"{name}{path} expects {wants}, got {came}: {mend}")
+        wants, came = jax.tree.structure(wanted), jax.tree.structure(tree)
+        if wants != came:
+            self.refuse(f"{name} expects the containers {wants}, got {came}: {mend}")
 
 
 class Optimizer(Transformation):
@@ -98,28 +113,39 @@ class Optimizer(Transformation):
         """The count to begin with: 0, or ``()`` if the learning rate is constant."""
         return jnp.zeros((), jnp.int32) if isinstance(self.learning_rate, Schedule) else ()
 
-    def rate_at(self, count: Any) -> jax.Array:
-        """The learning rate of the step after ``count`` others, a float32 scalar."""
-        if not isinstance(self.learning_rate, Schedule):
-            return self.learning_rate
-        if isinstance(count, tuple):
-            raise OptimizerError(
-                f"{type(self).__name__}: state.count expects the number of steps for the schedule, got (): this state is of an "
-                "optimizer with a constant learning rate. Begin with optim.Constant(…), or make a new state with init."
-            )
-        return self.learning_rate(count)
+    def descend(self, directions: Any, count: Any) -> Any:
+        """The updates: against the directions, by the learning rate of the step after ``count`` others."""
+        rate = self.learning_rate
+        if isinstance(rate, Schedule):
+            if isinstance(count, tuple):
+                self.refuse(
+                    "state.count expects the number of steps for the schedule, got (): this state is of an optimizer with "
+                    "a constant learning rate. Begin with optim.Constant(…), or make a new state with init."
+                )
+            rate = rate(count)
+        return jax.tree.map(lambda direction: -jnp.asarray(rate, direction.dtype) * direction, directions)
+
+
+def optimizer(value) -> Optimizer:
+    """An optimizer of this package."""
+    if not isinstance(value, Optimizer):
+        raise ValueError("must be an optimizer of mlax_tutorial.optim")
+    return value
+
+
+class Wrapper(Optimizer):
+    """Base of optimizers that hold another one, whose state is ``state.inner``."""
+
+    optimizer: Any = number(optimizer)
 
 
 def increment(count: Any) -> Any:
     """One step more; a count at the end of int32 stays there, and ``()`` remains ``()``."""
-    return (
-        count if isinstance(count, tuple) else count + (count < jnp.iinfo(jnp.int32).max).astype(count.dtype)
-    )
+    if isinstance(count, tuple):
+        return count
+    return count + (count < jnp.iinfo(jnp.int32).max).astype(count.dtype)
 
 
-def _is_floating(leaf):
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-
-
-def _paths(tree):
-    return {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+def _shapes(tree):
+    paths, leaves, _ = flatten(tree)
+    return dict(zip(paths, map(jnp.shape, leaves)))

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.optim.tunable import OptimizerError
 
 
@@ -53,6 +54,49 @@ def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
     if callable(pattern):
         return bool(pattern(path))
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
+
+
+def arrays(name: str, tree: Any) -> dict[str, Any]:
+    """The leaves by path.
+
+    Raises:
+      ValueError: in the name of ``name``, if a leaf is no array or outline of one.
+    """
+    paths, leaves, _ = flatten(tree)
+    for path, leaf in zip(paths, leaves):
+        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+            raise ValueError(
+                f"{name}: {place(path)} expects an array, got {describe(leaf)}: use jnp.asarray(…)."
+            )
+    return dict(zip(paths, leaves))
+
+
+def place(path: str) -> str:
+    """A path for an error; that of a tree which is a leaf itself is empty."""
+    return path or "the root"
+
+
+def strangers(expected: dict[str, Any], got: dict[str, Any]) -> list[str]:
+    """Which leaves are in one of two dicts by path only, a line each."""
+    lines = [f"missing: {place(path)}, {describe(expected[path])}" for path in expected if path not in got]
+    return lines + [f"unexpected: {place(p)}, {describe(got[p])}" for p in got if p not in expected]
+
+
+def mismatch(path: str, expected: Any, got: Any, came: str = "got") -> list[str]:
+    """A line, if two leaves differ in shape or dtype.
+
+    >>> import jax.numpy as jnp
+    >>> mismatch("['bias']", jnp.ones(3), jnp.ones(2))
+    ["shape: ['bias'] expects float32[3], got float32[2]"]
+    """
+    if not (kinds := unlike(expected, got)):
+        return []
+    return [f"{' and '.join(kinds)}: {place(path)} expects {describe(expected)}, {came} {describe(got)}"]
+
+
+def unlike(expected: Any, got: Any) -> list[str]:
+    """Which of shape and dtype differ."""
+    return [kind for kind in ("shape", "dtype") if str(getattr(expected, kind)) != str(getattr(got, kind))]
 
 
 def some(paths: list[str]) -> str:

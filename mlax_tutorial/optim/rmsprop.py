@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
-from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim.moments import average_squares, descend, root, stored, zeros
+from mlax_tutorial.optim.moments import accelerated, average, normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import decay, fraction, number, positive, switch
@@ -69,7 +69,7 @@ class RMSProp(Optimizer):
     second_moment_dtype: Any = switch(optional(floating_dtype), default=None)
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         return RMSPropState(
             zeros(trainables, self.second_moment_dtype, wide=True),
             () if self.momentum is None else zeros(trainables),
@@ -77,24 +77,13 @@ class RMSProp(Optimizer):
         )
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, RMSPropState)
-        trees = {"gradients": gradients, "state.second_moment": state.second_moment}
-        if self.momentum is not None:
-            trees["state.velocity"] = state.velocity
-        self.check_trees(trainables=trainables, **trees)
-        second = average_squares(self.decay, trainables, state.second_moment, gradients)
-
-        def normalize(weight, gradient, second):
-            dtype = accumulator(weight.dtype)
-            return gradient.astype(dtype) / root(second, self.epsilon.astype(dtype), self.epsilon_inside)
-
-        def accelerate(weight, direction, velocity):
-            return self.momentum.astype(direction.dtype) * velocity.astype(direction.dtype) + direction
-
-        directions, velocity = jax.tree.map(normalize, trainables, gradients, second), ()
-        if self.momentum is not None:
-            directions = velocity = jax.tree.map(accelerate, trainables, directions, state.velocity)
-        updates = descend(self.rate_at(state.count), trainables, directions)
-        return updates, RMSPropState(
-            stored(second, state.second_moment), stored(velocity, state.velocity), increment(state.count)
+        moves = self.momentum is not None
+        gradients = self.check_step(
+            gradients, state, trainables, RMSPropState, second_moment=True, velocity=moves
         )
+        second = average(self.decay, state.second_moment, jax.tree.map(jnp.square, gradients))
+        directions, velocity = normalized(gradients, second, self.epsilon, self.epsilon_inside), ()
+        if moves:
+            directions = velocity = accelerated(self.momentum, state.velocity, directions)
+        new = RMSPropState(second, velocity, increment(state.count))
+        return self.descend(directions, state.count), stored(new, state)

@@ -167,4 +167,4 @@ def _counts(count):
 
 def _share(count, steps):
     """How much of ``steps`` is done, between 0 and 1."""
-    return jnp.clip(_counts(count).astype(jnp.float32) / steps.astype(jnp.float32), 0, 1)
+    return jnp.clip(_counts(count).astype(jnp.float32) / jnp.asarray(steps, jnp.float32), 0, 1)

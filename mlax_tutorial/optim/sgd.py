@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 import jax
 
 from mlax_tutorial.nn.hyperparameters import boolean, optional
-from mlax_tutorial.numeric import accumulator
-from mlax_tutorial.optim.moments import descend, stored, zeros
+from mlax_tutorial.optim.moments import accelerated, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.schedules import Schedule, rate
-from mlax_tutorial.optim.tunable import OptimizerError, fraction, number, switch
+from mlax_tutorial.optim.tunable import fraction, number, switch
 
 
 class SGDState(NamedTuple):
@@ -67,29 +66,17 @@ class SGD(Optimizer):
     def __post_init__(self):
         super().__post_init__()
         if self.nesterov and self.momentum is None:
-            raise OptimizerError(
-                "SGD: nesterov looks ahead along the velocity, so it needs a momentum, got None."
-            )
+            self.refuse("nesterov looks ahead along the velocity, so it needs a momentum, got None.")
 
     def init(self, trainables):
-        self.check_trees(trainables=trainables)
+        self.check_trainables(trainables)
         return SGDState(() if self.momentum is None else zeros(trainables), self.first_count())
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, SGDState)
-        learning_rate = self.rate_at(state.count)
-        if self.momentum is None:
-            self.check_trees(trainables=trainables, gradients=gradients)
-            velocity, direction = (), gradients
-        else:
-            self.check_trees(trainables=trainables, gradients=gradients, **{"state.velocity": state.velocity})
-            velocity = jax.tree.map(self._accelerate, trainables, gradients, state.velocity)
-            direction = (
-                jax.tree.map(self._accelerate, trainables, gradients, velocity) if self.nesterov else velocity
-            )
-        state = SGDState(stored(velocity, state.velocity), increment(state.count))
-        return descend(learning_rate, trainables, direction), state
-
-    def _accelerate(self, weight, gradient, velocity):
-        dtype = accumulator(weight.dtype)
-        return self.momentum.astype(dtype) * velocity.astype(dtype) + gradient.astype(dtype)
+        moves = self.momentum is not None
+        directions, velocity = self.check_step(gradients, state, trainables, SGDState, velocity=moves), ()
+        if moves:
+            velocity = accelerated(self.momentum, state.velocity, directions)
+            directions = accelerated(self.momentum, velocity, directions) if self.nesterov else velocity
+        new = SGDState(velocity, increment(state.count))
+        return self.descend(directions, state.count), stored(new, state)

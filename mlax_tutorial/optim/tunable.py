@@ -147,22 +147,12 @@ def decay(value):
     return _scalar(value, lambda number: 0 <= number < 1, "must be a number of at least 0 and below 1")
 
 
-def whole(value):
-    """An integer of at least 1, stored as an int32 scalar."""
+def whole(value, minimum: int = 1):
+    """An integer of at least ``minimum``, stored as an int32 scalar."""
     return _scalar(
         value,
-        lambda number: 1 <= number < 2**31 and number == int(number),
-        "must be a whole number of at least 1",
-        np.int32,
-    )
-
-
-def whole_or_zero(value):
-    """An integer of at least 0, stored as an int32 scalar."""
-    return _scalar(
-        value,
-        lambda number: 0 <= number < 2**31 and number == int(number),
-        "must be a whole number of at least 0",
+        lambda number: minimum <= number < 2**31 and number == int(number),
+        f"must be a whole number of at least {minimum}",
         np.int32,
     )
 

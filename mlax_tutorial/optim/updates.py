@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.numeric import accumulator, is_floating
 
 
 def apply_updates(trainables: Any, updates: Any) -> Any:
@@ -37,7 +37,7 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
         )
 
     def add(path, weight, update):
-        if not hasattr(weight, "dtype") or not jnp.issubdtype(weight.dtype, jnp.floating):
+        if not is_floating(weight):
             raise ValueError(
                 f"apply_updates: trainables{jax.tree_util.keystr(path)} expects an array of floating-point numbers, got "
                 f"{getattr(weight, 'dtype', type(weight).__name__)}: what gradients do not flow to belongs elsewhere."

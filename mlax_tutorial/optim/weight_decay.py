@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import function, optional
-from mlax_tutorial.numeric import accumulator
 from mlax_tutorial.optim.optimizer import Transformation
 from mlax_tutorial.optim.paths import chosen
 from mlax_tutorial.optim.tunable import at_least, number, switch
@@ -48,16 +48,16 @@ class WeightDecay(Transformation):
         return super().init(trainables)
 
     def step(self, gradients, state, trainables):
-        self.check_trees(trainables=trainables, gradients=gradients)
-        return decayed(self, trainables, gradients), state
+        return decayed(self, trainables, self.check_step(gradients, state, trainables)), state
 
 
 def decayed(owner: Any, trainables: Any, directions: Any) -> Any:
     """Add ``owner.weight_decay`` times each weight that ``owner.where`` chooses."""
 
     def one(weight, direction, decays):
-        dtype = accumulator(weight.dtype)
-        direction = direction.astype(dtype)
-        return direction + owner.weight_decay.astype(dtype) * weight.astype(dtype) if decays else direction
+        dtype = direction.dtype
+        return (
+            direction + jnp.asarray(owner.weight_decay, dtype) * weight.astype(dtype) if decays else direction
+        )
 
     return jax.tree.map(one, trainables, directions, chosen(owner, owner.where, trainables))

@@ -251,6 +251,14 @@ def test_placeholders_and_tracers_pass_through(row):
 
 
 @rows
+def test_numbers_may_be_Pythons_where_they_were_put_in_as_leaves(row):
+    """By ``jax.tree.map``, say, or by what reads a configuration: ``step`` casts them."""
+    trainables = weights()
+    plain = jax.tree.map(lambda leaf: leaf.item(), row.optimizer)
+    assert_close(run(plain, trainables), run(row.optimizer, trainables), rtol=1e-5)
+
+
+@rows
 def test_vmap_over_learning_rates_trains_an_ensemble(row):
     trainables = weights()
 

@@ -397,6 +397,24 @@ WRONG = {
         lambda: optim.Adam(0.1).step(FLAT, SGD.init(FLAT), FLAT),
         r"^Adam: state must be what init returned, AdamState, got SGDState: init and step must be of the same optimizer",
     ),
+    "SGD, a gradient that is a number": (
+        lambda: optim.SGD(0.1).step(
+            {"w": 1.0}, optim.SGD(0.1).init({"w": jnp.ones(())}), {"w": jnp.ones(())}
+        ),
+        r"^SGD: gradients\['w'\] expects an array of floating-point numbers, got float: pass what jax.grad returned",
+    ),
+    "SGD, a velocity without momentum": (
+        lambda: optim.SGD(0.1).step(FLAT, optim.SGD(0.1, momentum=0.9).init(FLAT), FLAT),
+        r"^SGD: state.velocity\['w'\] expects nothing, got \(2,\)",
+    ),
+    "RMSProp, a velocity without momentum": (
+        lambda: optim.RMSProp(0.1).step(FLAT, optim.RMSProp(0.1, momentum=0.9).init(FLAT), FLAT),
+        r"^RMSProp: state.velocity\['w'\] expects nothing, got \(2,\)",
+    ),
+    "RMSProp, momentum without a velocity": (
+        lambda: optim.RMSProp(0.1, momentum=0.9).step(FLAT, optim.RMSProp(0.1).init(FLAT), FLAT),
+        r"^RMSProp: state.velocity\['w'\] expects \(2,\), got nothing",
+    ),
     "Adam, gradients in a list": (
         lambda: optim.Adam(0.1).step([jnp.ones(2)], optim.Adam(0.1).init((jnp.ones(2),)), (jnp.ones(2),)),
         r"^Adam: gradients expects the containers PyTreeDef\(\(\*,\)\), got PyTreeDef\(\[\*\]\): .*one model",

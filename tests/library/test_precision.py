@@ -343,6 +343,16 @@ def test_adjusting_never_traces_again_and_never_waits():
     assert repr(DynamicLossScale()) == "DynamicLossScale()" and repr(static) == "StaticLossScale(value=8.0)"
 
 
+def test_placeholders_are_cast_as_placeholders():
+    outline = jax.eval_shape(lambda: {"w": jnp.ones((2, 3)), "ids": jnp.arange(3)})
+    got = cast(outline, "bfloat16")
+    assert got == {"w": jax.ShapeDtypeStruct((2, 3), jnp.bfloat16), "ids": outline["ids"]}
+
+
+def test_a_scale_below_its_minimum_does_not_grow_when_it_should_shrink():
+    assert DynamicLossScale(0.5, minimum=1).adjust(False).value == 0.5
+
+
 def test_all_finite():
     assert all_finite(()) and all_finite({"ids": jnp.arange(3), "key": jax.random.key(0), "x": jnp.ones(3)})
     for wrong in (jnp.inf, -jnp.inf, jnp.nan):
@@ -557,6 +567,10 @@ WRONG = {
             optim.SGD(1.0), {"kernel": jnp.zeros((4, 16))}, (), ScaledState(8.0, ()), None, X, X
         ),
         r"^make_scaled_step: state must be ScaledState",
+    ),
+    "a class for an optimizer": (
+        lambda: make_scaled_step(SMALL, mean_square)(optim.SGD, (), (), ScaledState(StaticLossScale(8), ()), None, X, X),
+        r"^make_scaled_step: optimizer must be of mlax_tutorial\.optim or of Optax, got SGD",
     ),
     "a loss for each example": (
         lambda: make_scaled_step(SMALL, lambda y, t: y)(

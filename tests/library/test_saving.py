@@ -61,6 +61,25 @@ def bits(tree):
     return [(str(leaf.dtype), leaf.shape, np.asarray(raw(leaf)).tobytes()) for leaf in jax.tree.leaves(tree)]
 
 
+def test_no_digit_is_lost_where_JAX_has_32_bits(tmp_path, x64):
+    """NumPy's int64 and float64 used to come back as 0 and as float32."""
+    state = {"seen": np.int64(2**40), "rate": np.array([1 / 3]), "done": np.bool_(True)}
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(0, state)
+        assert bits(checkpoints.restore(state)) == bits(state)
+        saving.save_weights(tmp_path / "weights", state)
+        jax.config.update("jax_enable_x64", False)
+        for call in (
+            lambda: checkpoints.save(1, state),
+            lambda: checkpoints.restore(state),
+            lambda: saving.load_weights(tmp_path / "weights", state),
+        ):
+            with pytest.raises(
+                saving.CheckpointError, match=r"\['rate'\] is float64\[1\], which JAX would narrow"
+            ):
+                call()
+
+
 def test_training_goes_on_as_if_it_had_never_stopped(training, tmp_path):
     donating, wanted = training
     variables = jax.jit(begin)(jax.random.key(0))

@@ -230,6 +230,8 @@ WRONG = {
         r"^mirror: shardings expects one sharding a weight",
     ),
     "init without an optimizer": (begin(sharding.init, optimizer=None), r"^init: optimizer must be .*, got None"),
+    "init with a class": (begin(sharding.init, optimizer=optim.SGD), r"^init: optimizer must be .*, got SGD"),
+    "axes in a list": (call([("[2]*", (["data", "model"],))]), r"axis 0 of size 6 cannot .* over 8 devices"),
     "init with an axis for a mesh": (begin(sharding.init, mesh="data"), r"^init: mesh must be .*, got 'data'"),
     "init with wrong rules": (begin(sharding.init, rules=[("*", P("data"))]), r"^shardings: .*\n  \[2\].* of size 6"),
     "init of a list": (begin(sharding.init, x=[1.0]), r"^Series: x\[0\] expects an array"),

@@ -51,9 +51,36 @@ def test_the_order_is_the_keys():
 @pytest.mark.parametrize("batch_size", [0, -1, 101])
 def test_batch_sizes_that_do_not_fit(batch_size):
     with pytest.raises(
-        ValueError, match=f"^batches: batch_size must be from 1 to size = 100, got {batch_size}"
+        ValueError,
+        match=f"^batches: batch_size must be .*{'100' if batch_size > 0 else 'at least 1'}, got {batch_size}",
     ):
         training.batches(jax.random.key(0), 100, batch_size)
+
+
+@pytest.mark.parametrize("size", [2.5, "2", None, True])
+def test_sizes_that_are_no_integers(size):
+    wanted = f"must be an integer of at least 1, got {size!r}"
+    with pytest.raises(ValueError, match=f"^batches: batch_size {wanted}"):
+        training.batches(jax.random.key(0), 100, size)
+    with pytest.raises(ValueError, match=f"^make_evaluation: batch_size {wanted}"):
+        training.make_evaluation(MODEL, training.is_right, size)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [optim.SGD, None, 0.1, optim.ClipByGlobalNorm(1.0)],
+    ids=["a class", "None", "a number", "clipping"],
+)
+def test_what_is_no_optimizer(wrong):
+    """A class would be taken for a schedule, and a transformation's gradients would be added."""
+    message = "^make_step: optimizer must be of mlax_tutorial.optim or of Optax, got "
+    model = nn.Linear(2)
+    variables = model.init(jax.random.key(1), X)[0], (), ()
+    step = training.make_step(model, loss)
+    with pytest.raises(ValueError, match=message):
+        step(wrong, *variables, None, X, LABELS)
+    with pytest.raises(ValueError, match=message):
+        training.fit(jax.random.key(0), step, wrong, variables, X, LABELS, epochs=1, batch_size=50)
 
 
 def counted(model, optimizer):
@@ -235,7 +262,7 @@ def test_a_metric_is_one_number_an_example():
 @pytest.mark.parametrize("batch_size", [0, -1])
 def test_evaluation_needs_a_batch(batch_size):
     with pytest.raises(
-        ValueError, match=f"^make_evaluation: batch_size must be at least 1, got {batch_size}"
+        ValueError, match=f"^make_evaluation: batch_size must be an integer of at least 1, got {batch_size}"
     ):
         training.make_evaluation(MODEL, training.is_right, batch_size)
 
@@ -267,9 +294,10 @@ def test_labels_with_an_axis_too_many_are_refused():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"batch_size": 0}, "^fit: batch_size must be from 1 to size = 100, got 0"),
+        ({"batch_size": 0}, "^fit: batch_size must be an integer of at least 1, got 0"),
         ({"batch_size": 101}, "^fit: batch_size must be from 1 to size = 100, got 101"),
-        ({"epochs": -1}, "^fit: epochs must be at least 0, got -1"),
+        ({"epochs": -1}, "^fit: epochs must be an integer of at least 0, got -1"),
+        ({"epochs": 1.5}, "^fit: epochs must be an integer of at least 0, got 1.5"),
     ],
 )
 def test_sizes_that_do_not_fit(wrong, message):
