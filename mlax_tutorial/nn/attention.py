@@ -280,38 +280,39 @@ def both(mask, causal):
 
 def _check(name, query, key, value, mask):
     """Refuse what does not fit together; einsum would speak of letters, and a mask of 0 and -inf mean its opposite."""
-    for role, array in {"query": query, "key": key, "value": value}.items():
-        if not jnp.issubdtype(getattr(array, "dtype", int), jnp.floating) or array.ndim < 3:
-            raise ValueError(
-                f"{name}: {role} expects floating-point numbers, (..., length, heads, head_dim), got {describe(array)}."
-            )
-    (*_, queries, heads, head_dim), (*_, keys, kv_heads, _) = query.shape, key.shape
-    if (
-        key.shape[-1] != head_dim
-        or value.shape[-3:-1] != (keys, kv_heads)
-        or not kv_heads
-        or heads % kv_heads
-        or not _broadcast(query.shape[:-3], key.shape[:-3], value.shape[:-3])
-    ):
+    arrays = query, key, value
+    fit = all(jnp.issubdtype(getattr(a, "dtype", int), jnp.floating) and a.ndim > 2 for a in arrays)
+    if fit:
+        (*_, queries, heads, head_dim), (*_, keys, kv_heads, _) = query.shape, key.shape
+        fit = kv_heads and heads % kv_heads == 0 and value.shape[-3:-1] == (keys, kv_heads)
+        fit = fit and key.shape[-1] == head_dim and _broadcast(*(a.shape[:-3] for a in arrays)) is not None
+    if not fit:
         raise ValueError(
-            f"{name}: key and value expect (..., keys, kv_heads, {head_dim}) with kv_heads that divide {heads}, and the "
-            f"batch axes of query, {describe(query)}, got {describe(key)} and {describe(value)}."
+            f"{name}: query, key and value expect floating-point numbers, (..., queries, heads, head_dim), "
+            "(..., keys, kv_heads, head_dim) and (..., keys, kv_heads, head_dim), where kv_heads divides heads, "
+            f"got {', '.join(map(describe, arrays))}."
         )
-    if mask is not None and (
-        getattr(mask, "dtype", None) != jnp.bool_
-        or mask.ndim < 2
-        or mask.shape[-2] not in (1, queries)
-        or mask.shape[-1] != keys
-        or not _broadcast(query.shape[:-3], mask.shape[:-2])
-    ):
-        raise ValueError(
-            f"{name}: mask expects Booleans, (..., {queries} or 1, {keys}) with the batch axes of query, "
-            f"{describe(query)}, got {describe(mask)}: True where a key may be looked at."
+    wrong = mask is not None and misfit(mask, "query", query, query.shape[:-3], queries, keys)
+    if wrong:
+        raise ValueError(f"{name}: {wrong}")
+
+
+def misfit(mask, name, x, batch, queries: int, keys: int) -> str | None:
+    """What is wrong with a mask for ``x``, in words; ``None`` if it fits."""
+    if getattr(mask, "dtype", None) != jnp.bool_:
+        return f"mask expects Booleans, got {describe(mask)}: True where it may be looked at."
+    if mask.ndim < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, queries):
+        return (
+            f"mask expects shape (..., {queries} or 1, {keys}), got {describe(mask)}: for padding of shape "
+            "(..., keys), give present[..., None, :]."
         )
+    if _broadcast(batch, mask.shape[:-2]) != batch:
+        return f"mask expects the batch axes of {name}, {describe(x)}, got {describe(mask)}: heads share one mask."
+    return None
 
 
 def _broadcast(*shapes):
     try:
-        return np.broadcast_shapes(*shapes) is not None
+        return np.broadcast_shapes(*shapes)
     except ValueError:
-        return False
+        return None

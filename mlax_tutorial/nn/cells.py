@@ -15,13 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import (
-    floating_dtype,
-    function,
-    hyperparameter,
-    integer,
-    optional,
-)
+from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
 from mlax_tutorial.numeric import accumulator

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.extend
 
-from mlax_tutorial.nn.errors import LayerError, describe, located
+from mlax_tutorial.nn.errors import LayerError, describe, locate
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer, further_inputs, outline
 
@@ -209,11 +209,11 @@ class Call:
         return len(self._items())
 
     def __iter__(self):
-        return (Call(self._run, node, self._place + part) for part, node in self._items().items())
+        return (Call(self._run, node, self._place + part) for part, node in self._items())
 
     @property
     def _names(self):
-        return ", ".join(part.lstrip(".") for part in _items(self._node)) or "nothing"
+        return ", ".join(part.lstrip(".") for part, _ in _items(self._node)) or "nothing"
 
     def _items(self):
         if isinstance(self._node, Layer):
@@ -257,8 +257,11 @@ class _Run:
                 "and its updates would be lost: use nn.Remat for recomputation, nn.Stack for a repeated block, "
                 "nn.Recurrent for a loop over time, or transform the whole layer.",
             )
-        with located(place, layer):
+        try:  # which costs nothing, unlike ``with``
             return self.apply(place, layer, method, x, inputs)
+        except Exception as error:
+            locate(error, place, layer)
+            raise
 
 
 class _Apply(_Run):
@@ -345,16 +348,16 @@ def _has_layers(cls, name, value):
 
 
 def _items(tree):
-    """The parts of a dict or a tuple of layers, by what a path calls them."""
+    """The parts of a dict or a tuple of layers, each with what a path calls it."""
     if isinstance(tree, dict):
-        return {f".{name}": child for name, child in tree.items()}
-    return {f"[{index}]": child for index, child in enumerate(tree)}
+        return [(f".{name}", child) for name, child in tree.items()]
+    return [(f"[{index}]", child) for index, child in enumerate(tree)]
 
 
 def _flatten(tree, place=""):
     if isinstance(tree, Layer):
         return {place: tree}
-    parts = (_flatten(child, place + part) for part, child in _items(tree).items())
+    parts = (_flatten(child, place + part) for part, child in _items(tree))
     return {place: layer for part in parts for place, layer in part.items()}
 
 
@@ -362,7 +365,7 @@ def _gather(tree, by_place, place=""):
     """Put variables by place into the shape of ``tree``; ``()`` for a container that has none."""
     if isinstance(tree, Layer):
         return by_place[place]
-    children = tuple(_gather(child, by_place, place + part) for part, child in _items(tree).items())
+    children = tuple([_gather(child, by_place, place + part) for part, child in _items(tree)])
     if all(map(_is_empty, children)):
         return ()
     return dict(zip(tree, children)) if isinstance(tree, dict) else children
@@ -396,7 +399,7 @@ def _spread(layer, variables, role):
                 f"{describe(variables)}: pass the {role} that this model's own "
                 f"{'init_cache' if role == 'cache' else 'init'} returned.",
             )
-        for (part, child), child_variables in zip(_items(tree).items(), each):
+        for (part, child), child_variables in zip(_items(tree), each):
             visit(child, child_variables, place + part)
 
     visit(layer._tree, variables, "")

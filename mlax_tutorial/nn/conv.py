@@ -2,6 +2,7 @@
 
 import functools
 import math
+import string
 from collections.abc import Callable
 from typing import Any
 
@@ -9,17 +10,10 @@ import jax
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import (
-    floating_dtype,
-    function,
-    hyperparameter,
-    integer,
-    optional,
-    show,
-)
+from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional, show
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.windows import check_room, each, each_axis, padding, pads, settle, sizes, spans
+from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes, spans
 
 
 class _Convolution(Layer):
@@ -45,14 +39,16 @@ class _Convolution(Layer):
         settle(self, len(self.filter_shape), "strides", "padding", "dilation")
         if self.out_channels % self.groups:
             raise ValueError(
-                f"{type(self).__name__}: groups must divide out_channels, {self.out_channels}, got {self.groups}."
+                f"{type(self).__name__}: groups must divide out_channels, {self.out_channels}, "
+                f"got {self.groups}."
             )
 
     def _check_spec(self, name, channels):
         spec, usual = getattr(self, name), self._usual(channels)
         if spec is not None and (not isinstance(spec, str) or sorted(spec) != sorted(usual)):
             raise ValueError(
-                f"{type(self).__name__}: {name} must be made of the letters of {usual!r}, each once, got {show(spec)}."
+                f"{type(self).__name__}: {name} must be made of the letters of {usual!r}, each once, "
+                f"got {show(spec)}."
             )
         if spec == usual:
             object.__setattr__(self, name, None)  # written in one way
@@ -61,7 +57,7 @@ class _Convolution(Layer):
     def _letters(self):
         """A letter for each axis of the window, in the order of ``filter_shape``."""
         count = len(self.filter_shape)
-        return "DHW"[3 - count :] if count <= 3 else "".join(chr(ord("a") + axis) for axis in range(count))
+        return "DHW"[3 - count :] if count <= 3 else string.ascii_lowercase[:count]
 
     def _usual(self, channels):
         """The layout by default: channels last, and the kernel's like the input's."""
@@ -81,7 +77,7 @@ class _Convolution(Layer):
                 self,
                 f"groups={self.groups} must divide the input's channels, got {channels} in {describe(x)}.",
             )
-        # Initializers look for (..., in, out), and count all but the last axis as what flows into a unit.
+        # Initializers look for (..., in, out): all axes but the last are what flows into a unit.
         shape = (*self.filter_shape, channels // self.groups, self.out_channels)
         kernel = self.initialize("kernel_initializer", key, shape, self.param_dtype or x.dtype)
         order = self._letters + "IO"
@@ -97,9 +93,9 @@ class _Convolution(Layer):
         if wanted != channels:
             raise LayerError(
                 self,
-                f"kernel of shape {kernel.shape}, {spec} with groups={self.groups}, expects x with {wanted} channels on "
-                f"axis {self._specs[0].index('C') - len(self._specs[0])}, got {describe(x)}: give it the shape that "
-                "init saw, or init again.",
+                f"kernel of shape {kernel.shape}, {spec} with groups={self.groups}, expects x with "
+                f"{wanted} channels on axis {self._specs[0].index('C') - len(self._specs[0])}, got "
+                f"{describe(x)}: give it the shape that init saw, or init again.",
             )
         return self._apply(x, kernel, lengths), non_trainables
 
@@ -112,42 +108,48 @@ class _Convolution(Layer):
 
 
 class Conv(_Convolution):
-    r"""Convolve along any number of axes: ``(..., height, width, in) -> (..., height', width', out)``.
+    r"""Convolve along any axes: ``(..., height, width, in) -> (..., height', width', out)``.
 
     .. math:: y_{p, o} = \sum_{k, i} x_{s p + d k - b,\, i} \; W_{o, k, i}
 
-    with strides :math:`s`, dilation :math:`d` and :math:`b` elements of padding before. (That is what all libraries
-    call a convolution; strictly it is a correlation, since the kernel is not turned round.) As many axes are convolved
-    as ``filter_shape`` has numbers. Add a :class:`Bias` for the rest, ``Bias((-1, 1, 1))`` for channel-first images.
+    with strides :math:`s`, dilation :math:`d` and :math:`b` elements of padding before. (That is
+    what all libraries call a convolution; strictly it is a correlation, since the kernel is not
+    turned round.) As many axes are convolved as ``filter_shape`` has numbers. Add a :class:`Bias`
+    for the rest, ``Bias((-1, 1, 1))`` for channel-first images.
 
-    Along an axis of length :math:`n` the output has :math:`\lfloor (n + b + a - d (k - 1) - 1) / s \rfloor + 1` elements,
-    where :math:`a` is the padding after, and :math:`k` the size of the filter.
+    Along an axis of length :math:`n` the output has
+    :math:`\lfloor (n + b + a - d (k - 1) - 1) / s \rfloor + 1` elements, where :math:`a` is the
+    padding after, and :math:`k` the size of the filter.
 
     Args:
       out_channels: the number of channels of the output.
       filter_shape: the size of the window along each axis; one number for sequences.
       strides: how far the window moves each time; one number, or one an axis.
-      padding: with zeros: ``"VALID"``, none; ``"SAME"``, so many that with strides of 1 the size remains, the odd one
-        after (``"SAME_LOWER"``: before); a number for all sides; or a number or a pair ``(before, after)`` an axis.
-      dilation: distance between the elements of the input that the window sees; one number, or one an axis.
-      groups: cuts the channels of input and output into so many groups, each convolved by itself; as many
-        as the input has channels is a depthwise convolution.
-      input_spec: the layout of the last axes of input and output, for images ``"HWC"``, channels last, by default;
-        ``"CHW"`` is channels first.
-      kernel_spec: the layout of the kernel, by default like the input's: ``"OHWI"`` (output channels, height, width,
-        input channels) for ``"HWC"``, and ``"OIHW"``, as in PyTorch, for ``"CHW"``. Another is ``"HWIO"``. Sequences
-        have the letter W alone, volumes D, H and W.
-      kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``. The shape is ``(*filter_shape,
-        in // groups, out)`` in any layout, so that initializers find what flows in where they look for it: by default
-        the variance is ``1 / (in // groups * prod(filter_shape))`` (LeCun et al. 1998).
+      padding: with zeros: ``"VALID"``, none; ``"SAME"``, so many that with strides of 1 the size
+        remains, the odd one after (``"SAME_LOWER"``: before); a number for all sides; or a number
+        or a pair ``(before, after)`` an axis.
+      dilation: distance between the elements of the input that the window sees; one number, or one
+        an axis.
+      groups: cuts the channels of input and output into so many groups, each convolved by itself;
+        as many as the input has channels is a depthwise convolution.
+      input_spec: the layout of the last axes of input and output, for images ``"HWC"``, channels
+        last, by default; ``"CHW"`` is channels first.
+      kernel_spec: the layout of the kernel, by default like the input's: ``"OHWI"`` (output
+        channels, height, width, input channels) for ``"HWC"``, and ``"OIHW"``, as in PyTorch, for
+        ``"CHW"``. Another is ``"HWIO"``. Sequences have the letter W alone, volumes D, H and W.
+      kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``. The shape
+        is ``(*filter_shape, in // groups, out)`` in any layout, so that initializers find what
+        flows in where they look for it: by default the variance is
+        ``1 / (in // groups * prod(filter_shape))`` (LeCun et al. 1998).
       precision: of the products, see ``jax.lax.Precision``; ``None`` is the device's default.
-      accum_dtype: in which products are computed and summed; ``None`` leaves it to XLA, which sums products of half
-        precision in float32.
-      param_dtype: of the kernel; by default the input's. ``fwd`` converts the kernel to the input's dtype.
+      accum_dtype: in which products are computed and summed; ``None`` leaves it to XLA, which sums
+        products of half precision in float32.
+      param_dtype: of the kernel; by default the input's. ``fwd`` converts the kernel to the input's
+        dtype.
 
     Raises:
-      LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window, or the kernel does
-        not fit it.
+      LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window, or
+        the kernel does not fit it.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -158,8 +160,9 @@ class Conv(_Convolution):
       >>> trainables["kernel"].shape, y.shape
       ((8, 3, 3, 1), (5, 14, 14, 8))
 
-    Reference: LeCun, Bottou, Bengio and Haffner, *Gradient-based learning applied to document recognition* (1998);
-    Dumoulin and Visin, *A guide to convolution arithmetic for deep learning* (2016).
+    Reference: LeCun, Bottou, Bengio and Haffner, *Gradient-based learning applied to document
+    recognition* (1998); Dumoulin and Visin, *A guide to convolution arithmetic for deep learning*
+    (2016).
     """
 
     def _apply(self, x, kernel, lengths):
@@ -171,40 +174,45 @@ class Conv(_Convolution):
 class ConvTranspose(_Convolution):
     r"""The transpose of a convolution: ``(..., height, width, in) -> (..., height', width', out)``.
 
-    What the gradient of a :class:`Conv` with the same window, strides, padding and dilation does: each element of the
-    input puts a copy of the kernel into the output, weighted by itself. It turns the sizes of such a ``Conv``
-    back, so it enlarges where that one shrinks. Along an axis of length :math:`n` the output has
-    :math:`(n - 1) s + d (k - 1) + 1 - b - a` elements, plus ``output_padding``; with ``"SAME"`` it has :math:`n s`. (So
-    in PyTorch. ``jax.lax.conv_transpose`` differs where the stride is longer than the window.)
+    What the gradient of a :class:`Conv` with the same window, strides, padding and dilation does:
+    each element of the input puts a copy of the kernel into the output, weighted by itself. It
+    turns the sizes of such a ``Conv`` back, so it enlarges where that one shrinks. Along an axis of
+    length :math:`n` the output has :math:`(n - 1) s + d (k - 1) + 1 - b - a` elements, plus
+    ``output_padding``; with ``"SAME"`` it has :math:`n s`. (So in PyTorch.
+    ``jax.lax.conv_transpose`` differs where the stride is longer than the window.)
 
     Args:
       out_channels: the number of channels of the output.
       filter_shape: the size of the window along each axis; one number for sequences.
       strides: how far the copies lie apart; one number, or one an axis.
-      padding: what the ``Conv`` would put round its input, and is cut off here: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``,
-        a number for all sides, or a number or a pair ``(before, after)`` an axis.
+      padding: what the ``Conv`` would put round its input, and is cut off here: ``"VALID"``,
+        ``"SAME"``, ``"SAME_LOWER"``, a number for all sides, or a number or a pair
+        ``(before, after)`` an axis.
       dilation: distance between the elements of a copy; one number, or one an axis.
       groups: cuts the channels of input and output into so many groups, each by itself.
       input_spec: the layout of the last axes of input and output, as for :class:`Conv`.
       kernel_spec: the layout of the kernel, as for :class:`Conv`: ``O`` are the channels of this
         layer's output. (PyTorch's is ``"IOHW"``, if there is one group.)
       kernel_initializer, precision, accum_dtype, param_dtype: as for :class:`Conv`.
-      output_padding: elements more at the end of each axis, less than the stride: several sizes lead to the same
-        size under a ``Conv`` with strides, and this says which of them comes back. Not with ``"SAME"``.
+      output_padding: elements more at the end of each axis, less than the stride: several sizes
+        lead to the same size under a ``Conv`` with strides, and this says which of them comes back.
+        Not with ``"SAME"``.
 
     Raises:
-      LayerError: if ``x`` is not floating, has too few axes, or nothing would be left of it, or the kernel
-        does not fit it.
+      LayerError: if ``x`` is not floating, has too few axes, or nothing would be left of it, or the
+        kernel does not fit it.
 
     Example:
       >>> import jax, jax.numpy as jnp
       >>> from mlax_tutorial import nn
-      >>> layer, x = nn.ConvTranspose(1, (3, 3), strides=2, padding="SAME"), jnp.ones((5, 14, 14, 8))
+      >>> layer = nn.ConvTranspose(1, (3, 3), strides=2, padding="SAME")
+      >>> x = jnp.ones((5, 14, 14, 8))
       >>> trainables, non_trainables = layer.init(jax.random.key(0), x)
       >>> layer.fwd(x, trainables, non_trainables)[0].shape
       (5, 28, 28, 1)
 
-    Reference: Dumoulin and Visin, *A guide to convolution arithmetic for deep learning* (2016), chapter 4.
+    Reference: Dumoulin and Visin, *A guide to convolution arithmetic for deep learning* (2016),
+    chapter 4.
     """
 
     output_padding: int | tuple[int, ...] = hyperparameter(each_axis(0), default=0)
@@ -213,50 +221,48 @@ class ConvTranspose(_Convolution):
         super().__post_init__()
         count = len(self.filter_shape)
         settle(self, count, "output_padding")
-        extra = self.output_padding
-        if any(
-            more and more >= stride for more, stride in zip(each(extra, count), each(self.strides, count))
-        ):
+        extra, strides = self.output_padding, each(self.strides, count)
+        if any(more and more >= stride for more, stride in zip(each(extra, count), strides)):
             raise ValueError(
                 f"ConvTranspose: output_padding must be less than strides, {self.strides}, got {show(extra)}."
             )
-        if extra and self.padding in ("SAME", "SAME_LOWER"):
+        if extra and self.padding in SAME:
             raise ValueError(
-                f"ConvTranspose: output_padding is settled by padding={self.padding!r}, got {show(extra)}: leave it out."
+                f"ConvTranspose: output_padding is settled by padding={self.padding!r}, "
+                f"got {show(extra)}: leave it out."
             )
 
     def _apply(self, x, kernel, lengths):
         count, wide = len(lengths), spans(self.filter_shape, self.dilation)
         strides, more = each(self.strides, count), each(self.output_padding, count)
-        if self.padding in ("SAME", "SAME_LOWER"):
-            # What a Conv would be given for an input that is so many times longer; if it skips some, they come back.
-            longer = tuple(length * stride for length, stride in zip(lengths, strides))
-            cut = pads(self.padding, longer, self.filter_shape, self.strides, self.dilation)
+        if self.padding in SAME:  # if a Conv would skip some, they come back
             more = tuple(max(stride - span, 0) for stride, span in zip(strides, wide))
-        else:
-            cut = pads(self.padding, lengths, self.filter_shape, self.strides, self.dilation)
-        got = tuple(
-            (length - 1) * stride + span - before - after + extra
-            for length, stride, span, (before, after), extra in zip(lengths, strides, wide, cut, more)
-        )
-        if min(got) < 1 or min(lengths) < 1:
-            raise LayerError(
-                self, f"of {describe(x)} nothing is left: the output would be {got} along the axes of the window; use "
-                "less padding."
-            )  # fmt: skip
+        # What a Conv would be given for an input that is so many times longer is cut off here.
+        longer = tuple(length * stride for length, stride in zip(lengths, strides))
+        cut = pads(self.padding, longer, self.filter_shape, self.strides, self.dilation)
         rims = tuple(
             (span - 1 - before, span - 1 - after + extra)
             for span, (before, after), extra in zip(wide, cut, more)
         )
+        got = tuple(
+            (length - 1) * stride + 1 + sum(rim) - (span - 1)
+            for length, stride, span, rim in zip(lengths, strides, wide, rims)
+        )
+        if min(got) < 1 or min(lengths) < 1:
+            raise LayerError(
+                self,
+                f"of {describe(x)} nothing is left: the output would be {got} along the axes of the "
+                "window; use less padding.",
+            )
         return _convolve(self, rims, x, kernel)
 
 
-# As in linear.py: a function of its own, which JAX traces and differentiates once for all layers alike.
+# As in linear.py: a function of its own, which JAX traces once for all layers alike.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
 def _convolve(layer, padding, x, kernel):
     transposed, count = isinstance(layer, ConvTranspose), len(layer.filter_shape)
     batch, rest = x.shape[: x.ndim - count - 1], x.shape[x.ndim - count - 1 :]
-    # To convert first loses nothing: the product of two numbers of half precision is exact in float32.
+    # To convert first loses nothing: in float32, the product of two halves is exact.
     dtype = layer.accum_dtype or x.dtype
     kernel = kernel.astype(x.dtype).astype(dtype)
     input_spec, kernel_spec = layer._specs

@@ -30,19 +30,24 @@ def _rebuild(cls, name, message, path):
     return error
 
 
+def locate(error: Exception, place: str, child) -> None:
+    """Put ``place`` in front of the path that ``error`` carries; a foreign error carries it as a note."""
+    if isinstance(error, LayerError):
+        error.path = place + error.path
+        return
+    path, name = getattr(error, "_layer_path", ("", type(child).__name__))
+    notes = [note for note in getattr(error, "__notes__", ()) if note != _note(path, name)]
+    error._layer_path = (place + path, name)
+    error.__notes__ = [*notes, _note(*error._layer_path)]
+
+
 @contextlib.contextmanager
 def located(place: str, child):
-    """Put ``place`` in front of the path that an error carries out of here; a foreign error carries it as a note."""
+    """Locate what is raised in here."""
     try:
         yield
-    except LayerError as error:
-        error.path = place + error.path
-        raise
     except Exception as error:
-        path, name = getattr(error, "_layer_path", ("", type(child).__name__))
-        notes = [note for note in getattr(error, "__notes__", ()) if note != _note(path, name)]
-        error._layer_path = (place + path, name)
-        error.__notes__ = [*notes, _note(*error._layer_path)]
+        locate(error, place, child)
         raise
 
 

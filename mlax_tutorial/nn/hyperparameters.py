@@ -34,7 +34,7 @@ def integer(value, minimum: int = 1) -> int:
         if number >= minimum and not isinstance(value, bool):
             return number
     except jax.errors.TracerIntegerConversionError:
-        wanted += f", not a traced value: {_STATIC}"
+        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
     except TypeError:
         pass
     raise ValueError(wanted)
@@ -64,32 +64,28 @@ def axes_from_the_end(value) -> tuple[int, ...]:
     return axes
 
 
-def probability(value) -> float:
-    """A Python ``float`` in [0, 1]."""
-    return _number(value, lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
+def _number(allowed: Callable[[float], bool], wanted: str) -> Callable[[Any], float]:
+    """A Python ``float`` that is allowed; NaN never is."""
+
+    def canonicalize(value):
+        try:
+            number = real(value)
+            if allowed(number):
+                return number
+        except jax.errors.ConcretizationTypeError:
+            raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
+        except ValueError:
+            pass
+        raise ValueError(wanted)
+
+    return canonicalize
 
 
-def positive(value) -> float:
-    """A finite Python ``float`` above 0."""
-    return _number(value, lambda number: 0 < number < float("inf"), "must be a finite number above 0")
-
-
-def wavelength(value) -> float:
-    """A finite Python ``float`` above 1."""
-    wanted = "must be a number above 1, for instance 10_000"
-    return _number(value, lambda number: 1 < number < float("inf"), wanted)
-
-
-def _number(value, allowed, wanted) -> float:
-    try:
-        number = real(value)
-        if allowed(number):  # NaN never is
-            return number
-    except jax.errors.ConcretizationTypeError:
-        wanted += f", not a traced value: {_STATIC}"
-    except ValueError:
-        pass
-    raise ValueError(wanted)
+probability = _number(lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
+positive = _number(lambda number: 0 < number < float("inf"), "must be a finite number above 0")
+wavelength = _number(
+    lambda number: 1 < number < float("inf"), "must be a number above 1, for instance 10_000"
+)
 
 
 def boolean(value) -> bool:
@@ -115,8 +111,8 @@ def floating_dtype(value) -> Any:
     try:
         dtype = jnp.dtype(int if value is None else value)  # None would be float64
     except TypeError:
-        raise ValueError("must be a floating-point dtype, such as jnp.float32") from None
-    if not jnp.issubdtype(dtype, jnp.floating):
+        dtype = None
+    if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError("must be a floating-point dtype, such as jnp.float32")
     if dtype == jnp.dtype("float64") and not jax.config.jax_enable_x64:
         raise ValueError('is float64, which JAX has only after jax.config.update("jax_enable_x64", True)')
@@ -143,9 +139,9 @@ def by_value(value) -> Any:
 
     Functions count by value where Python can see it: a ``functools.partial`` by its parts, any other function
     by its code, its defaults, and the variables that it reads from around it, enclosed or global, as they are
-    now (functions among the global ones count by identity). So ``lecun_normal()`` equals ``lecun_normal()``, and a notebook's ``lambda x: scale * x`` made again
-    after a change of ``scale`` is another function. One that reads something unhashable (an array, say) from
-    around it, or itself, counts by identity.
+    now (functions among the global ones count by identity). So ``lecun_normal()`` equals ``lecun_normal()``, and
+    a notebook's ``lambda x: scale * x`` made again after a change of ``scale`` is another function. One that
+    reads something unhashable (an array, say) from around it, or itself, counts by identity.
 
     Raises:
       TypeError: if ``value`` is not hashable.
@@ -161,10 +157,9 @@ def _by_value(value, within) -> Any:
         return type(value), value.hex()  # tells 0.0 from -0.0, and NaN equals itself
     if isinstance(value, complex):
         return type(value), value.real.hex(), value.imag.hex()
-    if isinstance(value, tuple):
-        return type(value), tuple(_by_value(item, within) for item in value)
-    if isinstance(value, frozenset):
-        return type(value), frozenset(_by_value(item, within) for item in value)
+    if isinstance(value, (tuple, frozenset)):
+        kind = frozenset if isinstance(value, frozenset) else tuple
+        return type(value), kind(_by_value(item, within) for item in value)
     if isinstance(value, functools.partial):
         keywords = sorted(value.keywords.items())
         return functools.partial, _by_value((value.func, value.args, *keywords), within)

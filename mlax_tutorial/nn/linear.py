@@ -91,6 +91,17 @@ class Linear(Layer):
         return multiply(x, kernel, (axis,), self.precision, self.accum_dtype), non_trainables
 
 
+def _features(value) -> tuple[int, ...]:
+    try:
+        values = value if isinstance(value, (tuple, list)) else (value,)
+        sizes = tuple(integer(item, minimum=-1) for item in values)
+    except ValueError:
+        sizes = ()
+    if 0 in sizes or not sizes:
+        raise ValueError("must be a positive integer or -1, or a tuple of them")
+    return sizes
+
+
 class Bias(Layer):
     """Add a bias to the trailing axes: ``(..., *features) -> (..., *features)``.
 
@@ -115,7 +126,7 @@ class Bias(Layer):
       {'bias': Array([0., 0., 0., 0.], dtype=float32)}
     """
 
-    in_features: tuple[int, ...] = hyperparameter(lambda value: _features(value), default=(-1,))
+    in_features: tuple[int, ...] = hyperparameter(_features, default=(-1,))
     bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
@@ -154,7 +165,7 @@ class Scaler(Layer):
       {'scaler': Array([1., 1., 1., 1.], dtype=float32)}
     """
 
-    in_features: tuple[int, ...] = hyperparameter(lambda value: _features(value), default=(-1,))
+    in_features: tuple[int, ...] = hyperparameter(_features, default=(-1,))
     scaler_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.ones)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
@@ -202,18 +213,6 @@ def _broadcast(parameter, x, accum_dtype):
     # parameter rounded to the input's dtype before, so would be that sum, and in float16 a large one would be infinite.
     axes = range(x.ndim - parameter.ndim, x.ndim)
     return lax.broadcast_in_dim(parameter.astype(accum_dtype), x.shape, axes).astype(x.dtype)
-
-
-def _features(value) -> tuple[int, ...]:
-    try:
-        sizes = tuple(
-            integer(item, minimum=-1) for item in (value if isinstance(value, (tuple, list)) else (value,))
-        )
-    except ValueError:
-        sizes = (0,)
-    if 0 in sizes or not sizes:
-        raise ValueError("must be a positive integer or -1, or a tuple of them")
-    return sizes
 
 
 def _trailing_shape(layer, x) -> tuple[int, ...]:

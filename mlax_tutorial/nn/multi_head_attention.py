@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.attention import attend, attend_in_chunks, both, causal_mask, rotary
+from mlax_tutorial.nn.attention import attend, attend_in_chunks, both, causal_mask, misfit, rotary
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import (
     boolean,
@@ -207,23 +207,9 @@ class MultiHeadAttention(Layer):
                     f"context expects the batch axes and dtype of x, {describe(x)}, got {describe(context)}.",
                 )
             keys = context.shape[-2]
-        if mask is not None:
-            if getattr(mask, "dtype", None) != jnp.bool_:
-                raise LayerError(
-                    self, f"mask expects Booleans, got {describe(mask)}: True where it may be looked at."
-                )
-            if mask.ndim < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, x.shape[-2]):
-                raise LayerError(
-                    self,
-                    f"mask expects shape (..., {x.shape[-2]} or 1, {keys}), got {describe(mask)}: for padding of shape "
-                    "(..., keys), give present[..., None, :].",
-                )
-            axes = x.shape[:-2][max(0, x.ndim - mask.ndim) :]  # those of the batch that meet the mask's
-            if mask.ndim > x.ndim or any(m not in (1, n) for m, n in zip(mask.shape[:-2], axes)):
-                raise LayerError(
-                    self,
-                    f"mask expects the batch axes of x, {describe(x)}, got {describe(mask)}: heads share one mask.",
-                )
+        wrong = mask is not None and misfit(mask, "x", x, x.shape[:-2], x.shape[-2], keys)
+        if wrong:
+            raise LayerError(self, wrong)
 
     def _check_cache(self, x, cache):
         if not isinstance(cache, dict) or cache.keys() != {"key", "value", "place"}:

@@ -29,6 +29,13 @@ from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.numeric import accumulator
 
 
+def _axis_name(value):
+    names = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("must be the name of a mapped axis, a tuple of names, or None")
+    return value if isinstance(value, str) else names
+
+
 class BatchNorm(Layer):
     r"""Normalize each channel over the batch and all other axes: ``(..., channels) -> (..., channels)``.
 
@@ -87,7 +94,7 @@ class BatchNorm(Layer):
     epsilon: float = hyperparameter(positive, default=1e-5)
     momentum: float = hyperparameter(probability, default=0.9)
     channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
-    axis_name: str | tuple[str, ...] | None = hyperparameter(lambda value: _axis_name(value), default=None)
+    axis_name: str | tuple[str, ...] | None = hyperparameter(optional(_axis_name), default=None)
     affine: bool = hyperparameter(boolean, default=False)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
@@ -349,12 +356,3 @@ def _average(x, axes, axis_name=None):
     total = jnp.expand_dims(lax.reduce_sum(x, axes), axes)
     mean = total / jnp.asarray(math.prod(x.shape[axis] for axis in axes), x.dtype)
     return mean if axis_name is None else lax.pmean(mean, axis_name)
-
-
-def _axis_name(value):
-    names = (value,) if isinstance(value, str) else value
-    if value is None or (
-        isinstance(names, (tuple, list)) and names and all(isinstance(n, str) for n in names)
-    ):
-        return tuple(value) if isinstance(value, list) else value
-    raise ValueError("must be the name of a mapped axis, a tuple of names, or None")

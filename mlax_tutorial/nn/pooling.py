@@ -18,8 +18,16 @@ from mlax_tutorial.nn.hyperparameters import (
     show,
 )
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.windows import check_room, each, each_axis, padding, pads, settle, sizes
+from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes
 from mlax_tutorial.numeric import accumulator
+
+
+def _ascending(value):
+    """Negative integers, in the order in which the numbers of the window are."""
+    axes = axes_from_the_end(value)
+    if isinstance(value, (tuple, list)) and tuple(value) != axes:
+        raise ValueError("must be in ascending order, which is that of the window")
+    return axes
 
 
 class _Pool(Layer):
@@ -28,7 +36,7 @@ class _Pool(Layer):
     window_shape: tuple[int, ...] = hyperparameter(sizes)
     strides: int | tuple[int, ...] | None = hyperparameter(optional(each_axis()), default=None)
     padding: Any = hyperparameter(padding, default="VALID")
-    axes: tuple[int, ...] | None = hyperparameter(optional(axes_from_the_end), default=None)
+    axes: tuple[int, ...] | None = hyperparameter(optional(_ascending), default=None)
 
     def __post_init__(self):
         super().__post_init__()
@@ -39,59 +47,52 @@ class _Pool(Layer):
             object.__setattr__(self, "axes", None)
         elif self.axes is not None and len(self.axes) != count:
             raise ValueError(
-                f"{type(self).__name__}: axes must be {count}, as many as the window has, got {show(self.axes)}."
+                f"{type(self).__name__}: axes must be {count}, as many as the window has, "
+                f"got {show(self.axes)}."
             )
         settle(self, count, "strides", "padding")
-        sides = each(self.padding, count)
-        if not isinstance(self.padding, str) and any(
-            max(rim if isinstance(rim, tuple) else (rim,)) >= size
-            for rim, size in zip(sides, self.window_shape)
-        ):
+        if self.padding in SAME:
+            return
+        rims = pads(self.padding, (), self.window_shape, 1)
+        if any(max(rim) >= size for rim, size in zip(rims, self.window_shape)):
             raise ValueError(
-                f"{type(self).__name__}: padding must be less than the window, {self.window_shape}, or a window would hold "
-                f"nothing else, got {show(self.padding)}."
+                f"{type(self).__name__}: padding must be less than the window, {self.window_shape}, "
+                f"or a window would hold nothing else, got {show(self.padding)}."
             )
 
     @property
     def _usual_axes(self):
-        count = len(self.window_shape)
-        return tuple(range(-count - 1, -1))
+        return tuple(range(-len(self.window_shape) - 1, -1))
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        axes = self.axes or self._usual_axes
+        axes, strides = self.axes or self._usual_axes, self.strides or self.window_shape
         self.check_floating(x, minimum_ndim=-axes[0])
         lengths = tuple(x.shape[axis] for axis in axes)
-        strides = self.window_shape if self.strides is None else self.strides
         rims = pads(self.padding, lengths, self.window_shape, strides)
         check_room(self, x, lengths, self.window_shape, rims)
-        return _pool(self, rims, x), non_trainables
-
-    def _over_all_axes(self, ndim, rims):
-        """The windows as ``jax.lax.reduce_window`` wants them: for every axis of the input."""
-        axes, count = self.axes or self._usual_axes, len(self.window_shape)
-        strides = self.window_shape if self.strides is None else each(self.strides, count)
-        rows = (self.window_shape, strides, rims)
-        spread = [[1] * ndim, [1] * ndim, [(0, 0)] * ndim]
-        for row, values in zip(spread, rows):
+        # As jax.lax.reduce_window wants them: for every axis of the input.
+        windows = [1] * x.ndim, [1] * x.ndim, [(0, 0)] * x.ndim
+        for row, values in zip(windows, (self.window_shape, each(strides, len(axes)), rims)):
             for axis, value in zip(axes, values):
                 row[axis] = value
-        names = "window_dimensions", "window_strides", "padding"
-        return dict(zip(names, map(tuple, spread)))
+        return _pool(self, tuple(map(tuple, windows)), x), non_trainables
 
 
 class MaxPool(_Pool):
-    """Take the largest element of each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
+    """Take the largest element of each window: ``(..., h, w, channels) -> (..., h', w', channels)``.
 
-    As many axes are pooled as ``window_shape`` has numbers; by default those before the last one, the channels. Where
-    several elements are the largest, the gradient flows to the first of them.
+    As many axes are pooled as ``window_shape`` has numbers; by default those before the last one,
+    the channels. Where several elements are the largest, the gradient flows to the first of them.
 
     Args:
       window_shape: the size of the window along each axis; one number for sequences.
-      strides: how far the window moves each time; by default its own size, so that windows do not overlap.
-      padding: with minus infinity, which is never the largest: ``"VALID"``, ``"SAME"``, ``"SAME_LOWER"``, a number for all
-        sides, or a number or a pair ``(before, after)`` an axis; as for :class:`Conv`.
-      axes: which axes are pooled, counted from the end and in ascending order: ``(-2, -1)`` are those of channel-first
-        images.
+      strides: how far the window moves each time; by default its own size, so that windows do not
+        overlap.
+      padding: with minus infinity, which is never the largest: ``"VALID"``, ``"SAME"``,
+        ``"SAME_LOWER"``, a number for all sides, or a number or a pair ``(before, after)`` an axis;
+        as for :class:`Conv`.
+      axes: which axes are pooled, counted from the end and in ascending order: ``(-2, -1)`` are
+        those of channel-first images.
 
     Raises:
       LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window.
@@ -103,19 +104,23 @@ class MaxPool(_Pool):
       >>> nn.MaxPool((2, 2)).fwd(x, (), ())[0][..., 0]
       Array([[ 5.,  7.],
              [13., 15.]], dtype=float32)
+
+    Reference: Boureau, Ponce and LeCun, *A Theoretical Analysis of Feature Pooling in Visual
+    Recognition* (2010), which compares maxima with averages.
     """
 
     def _reduce(self, x, windows):
-        return lax.reduce_window(x, np.asarray(-np.inf, x.dtype), lax.max, **windows)
+        return lax.reduce_window(x, np.asarray(-np.inf, x.dtype), lax.max, *windows)
 
 
 class SumPool(_Pool):
-    """Add up each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
+    """Add up each window: ``(..., h, w, channels) -> (..., h', w', channels)``.
 
     Args:
       window_shape, strides, axes: as for :class:`MaxPool`.
       padding: with zeros, otherwise as for :class:`MaxPool`.
-      accum_dtype: in which the sums are taken; ``None`` is float32 for half precision, otherwise the input's.
+      accum_dtype: in which the sums are taken; ``None`` is float32 for half precision, otherwise
+        the input's.
 
     Raises:
       LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window.
@@ -135,14 +140,15 @@ class SumPool(_Pool):
 
 
 class AvgPool(_Pool):
-    """Average each window: ``(..., height, width, channels) -> (..., height', width', channels)``.
+    """Average each window: ``(..., h, w, channels) -> (..., h', w', channels)``.
 
     Args:
       window_shape, strides, axes: as for :class:`MaxPool`.
       padding: with zeros, otherwise as for :class:`MaxPool`.
-      count_include_pad: whether padding counts: either each sum is divided by the size of the window, or by how many
-        elements of the input are in it.
-      accum_dtype: in which the averages are taken; ``None`` is float32 for half precision, otherwise the input's.
+      count_include_pad: whether padding counts: either each sum is divided by the size of the
+        window, or by how many elements of the input are in it.
+      accum_dtype: in which the averages are taken; ``None`` is float32 for half precision,
+        otherwise the input's.
 
     Raises:
       LayerError: if ``x`` is not floating, has too few axes, or too few elements for the window.
@@ -167,24 +173,24 @@ class AvgPool(_Pool):
         sums = _sums(x, dtype, windows)
         count = np.full((1,) * x.ndim, math.prod(self.window_shape))
         if not self.count_include_pad:  # known from the shapes alone, axis by axis
-            inside = [_inside(axis, x.shape[axis], sums.shape[axis], windows) for axis in range(x.ndim)]
+            inside = map(_inside, x.shape, sums.shape, *windows)
             count = functools.reduce(np.multiply, np.ix_(*inside))
         return (sums / jnp.broadcast_to(jnp.asarray(count, dtype), sums.shape)).astype(x.dtype)
 
 
-# As in linear.py: a function of its own, which JAX traces and differentiates once for all layers alike.
+# As in linear.py: a function of its own, which JAX traces and differentiates once for all layers
+# alike.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
-def _pool(layer, rims, x):
-    return layer._reduce(x, layer._over_all_axes(x.ndim, rims))
+def _pool(layer, windows, x):
+    return layer._reduce(x, windows)
 
 
 def _sums(x, dtype, windows):
     # NumPy's zero: JAX knows a sum, and its gradient, by a number that it can look at.
-    return lax.reduce_window(x.astype(dtype), np.zeros((), dtype), lax.add, **windows)
+    return lax.reduce_window(x.astype(dtype), np.zeros((), dtype), lax.add, *windows)
 
 
-def _inside(axis, length, places, windows):
+def _inside(length, places, size, stride, rim):
     """For each window, how many of its elements along an axis are the input's."""
-    size, stride, (before, _) = (values[axis] for values in windows.values())
-    elements = np.arange(places)[:, None] * stride + np.arange(size) - before
+    elements = np.arange(places)[:, None] * stride + np.arange(size) - rim[0]
     return ((elements >= 0) & (elements < length)).sum(axis=1)

@@ -8,7 +8,8 @@ from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import canonicalize_fields, integer, show
 from mlax_tutorial.nn.layer import Layer
 
-PADDINGS = ("VALID", "SAME", "SAME_LOWER")
+SAME = "SAME", "SAME_LOWER"
+PADDINGS = "VALID", *SAME
 
 
 def sizes(value) -> tuple[int, ...]:
@@ -38,7 +39,7 @@ def padding(value) -> str | int | tuple[tuple[int, int], ...]:
         if not isinstance(value, (tuple, list)):
             return integer(value, minimum=0)
         pairs = [item if isinstance(item, (tuple, list)) else (item, item) for item in value]
-        return tuple((integer(before, minimum=0), integer(after, minimum=0)) for before, after in pairs)
+        return tuple((integer(before, 0), integer(after, 0)) for before, after in pairs)
     except ValueError:
         words = ", ".join(map(repr, PADDINGS))
         raise ValueError(
@@ -47,16 +48,17 @@ def padding(value) -> str | int | tuple[tuple[int, int], ...]:
 
 
 def settle(layer: Layer, count: int, *names: str) -> None:
-    """Refuse fields that are not of ``count`` axes, and write those that say the same for all axes in one way."""
+    """Refuse fields not of ``count`` axes; write those that say the same for all in one way."""
     for name in names:
         value = getattr(layer, name)
         if not isinstance(value, tuple):
             continue
         if len(value) != count:
             raise ValueError(
-                f"{type(layer).__name__}: {name} must be for {count} axes, as many as the window has, got {show(value)}."
+                f"{type(layer).__name__}: {name} must be for {count} axes, as many as the window has, "
+                f"got {show(value)}."
             )
-        numbers = {number for item in value for number in (item if isinstance(item, tuple) else (item,))}
+        numbers = {number for item in value for number in each(item, 1)}
         if len(numbers) == 1:
             object.__setattr__(layer, name, numbers.pop())
     if layer.padding == 0:
@@ -77,13 +79,13 @@ def spans(window, dilation=1) -> tuple[int, ...]:
 def pads(padding, lengths, window, strides, dilation=1) -> tuple[tuple[int, int], ...]:
     """How many elements are put before and after each axis."""
     count = len(window)
-    if padding == "VALID":
-        return ((0, 0),) * count
-    if isinstance(padding, str):
+    if padding in SAME:
         wide = spans(window, dilation)
         found = lax.padtype_to_pads(lengths, wide, each(strides, count), padding)
         return tuple((int(before), int(after)) for before, after in found)  # NumPy's, in older JAX
-    return padding if isinstance(padding, tuple) else ((padding, padding),) * count
+    if isinstance(padding, tuple):
+        return padding
+    return ((0 if padding == "VALID" else padding,) * 2,) * count
 
 
 def check_room(layer: Layer, x, lengths, window, padding, dilation=1) -> None:
@@ -92,7 +94,7 @@ def check_room(layer: Layer, x, lengths, window, padding, dilation=1) -> None:
         if length + before + after < span or not length:
             raise LayerError(
                 layer,
-                f"a window that spans {spans(window, dilation)} does not fit into {describe(x)}, which is "
-                f"{tuple(lengths)} along the axes of the window, with padding {padding}: use a smaller window, or "
-                "more padding.",
+                f"a window that spans {spans(window, dilation)} does not fit into {describe(x)}, "
+                f"which is {tuple(lengths)} along the axes of the window, with padding {padding}: use "
+                "a smaller window, or more padding.",
             )

@@ -251,6 +251,10 @@ WRONG_LAYERS = {
     "padding that fills a window": (lambda: nn.MaxPool(2, padding=2), r"MaxPool: padding must be less than the window, \(2,\).* got 2\."),
     "padding that fills a window of two axes": (lambda: nn.SumPool((3, 2), padding=((0, 1), (0, 2))), r"SumPool: padding must be less than the window, \(3, 2\)"),
     "another number of axes": (lambda: nn.AvgPool((2, 2), axes=-1), r"AvgPool: axes must be 2, as many as the window has, got \(-1,\)"),
+    "axes in another order": (
+        lambda: nn.MaxPool((2, 3), axes=(-1, -2)),
+        r"MaxPool: axes must be in ascending order, which is that of the window, got \(-1, -2\)\.",
+    ),
     "an axis from the front": (lambda: nn.SumPool(2, axes=1), r"SumPool: axes must be negative integers, counted from the end.* got 1\."),
     "a switch that is none": (lambda: nn.AvgPool(2, count_include_pad=0), r"AvgPool: count_include_pad must be True or False, got 0"),
     "a window of none": (lambda: nn.MaxPool((2, 0)), r"MaxPool: window_shape must be an integer of at least 1, got \(2, 0\)"),
