@@ -103,7 +103,9 @@ def ours(weights):
         layers += [nn.Residual(body, shortcut), nn.F(jax.nn.relu)]
     model = nn.Series(*layers, nn.F(mean_over_places), nn.Linear(CLASSES), nn.Bias())
     # Our kernels have the output channels in front; a dict's leaves come in the order of their names.
-    leaves = [(kernel.transpose(3, 0, 1, 2), bias, scale) for kernel, (scale, bias) in named(weights).values()]
+    leaves = [
+        (kernel.transpose(3, 0, 1, 2), bias, scale) for kernel, (scale, bias) in named(weights).values()
+    ]
     return model, jax.tree.leaves([*leaves, weights["head"]])
 
 

@@ -89,7 +89,10 @@ def test_an_affine_batch_norm_is_one_followed_by_scaler_and_bias(channel_axis, i
 
     def back(layer, non_trainables, trainables):
         y, pull, after = jax.vjp(
-            lambda x, p: layer.fwd(x, p, non_trainables, inference_mode=inference_mode), x, trainables, has_aux=True
+            lambda x, p: layer.fwd(x, p, non_trainables, inference_mode=inference_mode),
+            x,
+            trainables,
+            has_aux=True,
         )
         return y, after, pull(dy)
 

@@ -11,7 +11,9 @@ from tools.site import reference
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "book/reference").glob("*.md")}
 WRITTEN = re.findall(r"\.\. auto\w+:: mlax_tutorial\.([\w.]+)", "".join(PAGES.values()))
-MODULES = {m.__name__.rpartition(".")[2]: m for m in (nn, optim, precision, saving, sharding, training, trees)}
+MODULES = {
+    m.__name__.rpartition(".")[2]: m for m in (nn, optim, precision, saving, sharding, training, trees)
+}
 
 
 def public_names(module):

@@ -51,7 +51,10 @@ LAYERS = [
         (3, 4),
         accumulates=STATISTICS,
         averages=True,
-        unlike=(nn.BatchNorm(channel_axis=-2), nn.BatchNorm(channel_axis=-2, affine=True, param_dtype=jnp.float32)),
+        unlike=(
+            nn.BatchNorm(channel_axis=-2),
+            nn.BatchNorm(channel_axis=-2, affine=True, param_dtype=jnp.float32),
+        ),
         same=nn.BatchNorm(channel_axis=np.int32(-2), affine=True),
     ),
     LayerRow(
