@@ -14,6 +14,12 @@ from mlax_tutorial.nn.layer import Layer, further_inputs, outline
 _trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
 
 
+def calls_once(forward):
+    """Marks a ``forward`` that calls no child twice, so that no key is kept for that."""
+    forward.calls_once = True
+    return forward
+
+
 class Container(Layer):
     """Base of layers that hold others, ``_flat`` by place, and hand on what these need."""
 
@@ -237,15 +243,20 @@ class _Run:
             setattr(self, role, _spread(layer, tree, role))
 
     def split(self, key, layers):
-        """A key for each of ``layers`` (by place), and a spare one for children that are called again."""
-        *keys, self.spare = jax.random.split(key, len(layers) + 1)
+        """A key for each of ``layers`` (by place), and a spare one for children that may be called again."""
+        if not getattr(self.layer.forward, "calls_once", False):
+            *keys, self.spare = jax.random.split(key, len(layers) + 1)
+        else:  # each split is a program of its own: of thirteen in an encoder, this leaves four
+            keys = jax.random.split(key, len(layers)) if len(layers) > 1 else [key]
         self.keys = dict(zip(layers, keys))
 
     def key_for(self, place, layer):
-        if not layer.needs_key or self.spare is None:
+        if not layer.needs_key:
             return None
         if place in self.keys:
             return self.keys.pop(place)
+        if self.spare is None:
+            return None
         self.spare, key = jax.random.split(self.spare)
         return key
 

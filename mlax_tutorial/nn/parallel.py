@@ -1,6 +1,6 @@
 """``Parallel`` and ``Residual``: layers side by side."""
 
-from mlax_tutorial.nn.composite import Composite
+from mlax_tutorial.nn.composite import Composite, calls_once
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
 from mlax_tutorial.nn.layer import Layer
@@ -25,6 +25,7 @@ class Parallel(Sequence):
       (5, 5)
     """
 
+    @calls_once
     def forward(self, call, x, **inputs):
         return tuple(layer(x, **layer.takes(inputs)) for layer in call)
 
@@ -53,6 +54,7 @@ class Residual(Composite):
     layer: Layer = hyperparameter(child)
     shortcut: Layer | None = hyperparameter(optional(child), default=None)
 
+    @calls_once
     def forward(self, call, x, **inputs):
         y = call.layer(x, **call.layer.takes(inputs))
         if self.shortcut is not None:

@@ -1,6 +1,6 @@
 """``Series``: layers one after the other."""
 
-from mlax_tutorial.nn.composite import Composite
+from mlax_tutorial.nn.composite import Composite, calls_once
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.layer import Layer
 
@@ -90,6 +90,7 @@ class Series(Sequence):
       Linear(2)
     """
 
+    @calls_once
     def forward(self, call, x, **inputs):
         for layer in call:
             x = layer(x, **layer.takes(inputs))

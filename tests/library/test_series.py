@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import nn
+from mlax_tutorial import jaxprs, nn
 from mlax_tutorial.nn import composite
 
 
@@ -115,6 +115,35 @@ def test_no_key_is_split_where_none_is_needed():
     model = nn.Series(nn.Dropout(0.5))
     inference = jax.make_jaxpr(lambda x, key: model.fwd(x, (), (), key=key, inference_mode=True)[0])
     assert not inference(jnp.ones(3), jax.random.key(0)).eqns
+
+
+def splits(model, x):
+    """How often a training pass splits its key."""
+    trainables, non_trainables = model.init(jax.random.key(0), x)
+    counts = jaxprs.count(lambda key: model.fwd(x, trainables, non_trainables, key=key)[0], jax.random.key(1))
+    return counts["random_split"]
+
+
+def test_a_key_is_split_only_among_several_layers_that_need_one():
+    x, drop = jnp.ones((2, 4)), nn.Dropout(0.5)
+    body = nn.Series(nn.Linear(4), drop)
+    assert splits(nn.Series(nn.Residual(body), nn.Bias()), x) == 0
+    assert splits(nn.Parallel(body, nn.Linear(3)), x) == 0
+    assert splits(nn.Series(body, nn.Residual(body)), x) == 1
+    assert splits(nn.Series(nn.Residual(body, shortcut=drop), drop), x) == 2
+    np.testing.assert_array_equal(
+        nn.Series(drop).fwd(x, (), (), key=jax.random.key(2))[0],
+        drop.fwd(x, (), (), key=jax.random.key(2))[0],
+    )
+
+
+def test_a_series_whose_own_forward_repeats_a_layer_gives_it_a_new_key():
+    class Repeated(nn.Series):
+        def forward(self, call, x, **inputs):
+            return call[0](x), call[0](x)
+
+    one, two = Repeated(nn.Dropout(0.5)).fwd(jnp.ones(64), (), (), key=jax.random.key(0))[0]
+    assert not np.array_equal(one, two)
 
 
 def test_further_inputs_reach_the_layers_that_take_them():
