@@ -2,6 +2,7 @@
 
 - :func:`subplots` begins a figure in the book's style, :func:`show` puts it on the page.
 - ``trace`` steps through a function and the program that JAX records of it.
+- ``key_tree`` shows which random keys a function derives, and which it uses twice.
 - :func:`show_source` shows code of the installed package.
 
 Matplotlib is imported by the first figure, not by this package.
@@ -11,13 +12,16 @@ from mlax_tutorial.viz.show import show
 from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
-__all__ = ["show", "show_source", "subplots", "trace"]
+__all__ = ["key_tree", "show", "show_source", "subplots", "trace"]
+
+# Modules of their own, and not small ones.
+_LATE = {"trace": "mlax_tutorial.viz.tracing", "key_tree": "mlax_tutorial.viz.keys"}
 
 
 def __getattr__(name):
-    if name == "trace":  # a module of its own, and not a small one
+    if name in _LATE:
         from importlib import import_module
 
-        globals()["trace"] = function = import_module("mlax_tutorial.viz.tracing").trace
+        globals()[name] = function = getattr(import_module(_LATE[name]), name)
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,175 @@
+"""The markup of ``viz.key_tree``: an SVG that can be read without scripts, and stepped through with them."""
+
+import dataclasses
+import hashlib
+import html
+import json
+from importlib import resources
+
+LETTER = 7.4  # width of a letter, in pixels of the page
+HEIGHT, TALL, GAP, BETWEEN = 26, 44, 10, 34
+MOST = 160  # nodes
+
+
+def listing(recording) -> str:
+    """The recording as text, a line for each node."""
+    lines = [f"keys of {recording.name}"]
+
+    def add(node, depth):
+        lines.append("  " * depth + words(node))
+        for child in node.children:
+            add(child, depth + 1)
+
+    for root in recording.roots:
+        add(root, 1)
+    if not recording.roots:
+        lines.append("  none")
+    return "\n".join(lines)
+
+
+def words(node) -> str:
+    text = label(node)
+    if node.wrong:
+        return f"{text}  <- {node.wrong}"
+    return f"{text}  (not used)" if node.unused else text
+
+
+def label(node) -> str:
+    text = node.text
+    if node.count > 1 and node.kind == "key":
+        text += f"  {node.count} keys"
+    for length in node.rounds:
+        text += f"  ×{length}" if length is not None else "  × each round"
+    return text
+
+
+@dataclasses.dataclass
+class _Box:
+    node: object
+    depth: int
+    children: list
+    parent: int = -1
+    number: int = 0
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    height: float = HEIGHT
+    needs: float = 0.0
+
+
+def page(recording) -> str:
+    """The recording as HTML: a tree from left to right, and the same as text, folded away."""
+    boxes = _laid_out(recording)
+    if not boxes:
+        return f"<p>{html.escape(recording.name)} uses no random keys.</p>"
+    width = max(box.x + box.width for box in boxes) + 3
+    height = max(box.y + box.height / 2 for box in boxes) + 4
+    edges = "".join(_edge(boxes[box.parent], box) for box in boxes if box.parent >= 0)
+    marks = "".join(_mark(box) for box in boxes)
+    wrong = [box.node for box in boxes if box.node.wrong]
+    faults = dict.fromkeys(f"{node.text} is {node.wrong}" for node in wrong)
+    verdict = f"Wrong: {'; '.join(faults)}." if faults else "Each key is used for one thing only."
+    name = html.escape(recording.name)
+    body = f"""<div class="viz-keys-bar" hidden>
+<button type="button" class="viz-keys-previous" aria-label="Previous use of a key">◀</button>
+<button type="button" class="viz-keys-next" aria-label="Next use of a key">▶</button>
+<input type="range" min="0" max="{len(recording.steps)}" value="{len(recording.steps)}" aria-label="Uses of keys">
+<span class="viz-keys-status" aria-live="polite"></span>
+</div>
+<div class="viz-keys-scroll" tabindex="0" role="group" aria-label="Keys of {name}: a tree, from left to right">
+<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="The tree of keys of {name}. {html.escape(verdict, quote=True)}">
+{edges}{marks}
+</svg></div>
+<p class="viz-keys-verdict">{html.escape(verdict)}</p>
+<details><summary>The same as text</summary><pre>{html.escape(listing(recording))}</pre></details>"""
+    number = "viz-keys-" + hashlib.sha256((body + str(recording.steps)).encode()).hexdigest()[:10]
+    data = html.escape(json.dumps({"steps": recording.steps}, ensure_ascii=False), quote=True)
+    return (
+        f'<div class="viz-keys {number}" data-keys="{data}">\n<style>{_asset("css")}</style>\n{body}\n</div>\n'
+        f"<script>{_asset('js').replace('NAME', number)}</script>"
+    )
+
+
+def _laid_out(recording):
+    boxes, trees = [], []
+
+    def make(node, depth, parent):
+        box = _Box(node, depth, [], parent, len(boxes))
+        boxes.append(box)
+        box.width = LETTER * max(len(label(node)), len(node.wrong) + 2 if node.wrong else 0) + 30
+        box.height = TALL if node.wrong else HEIGHT
+        for child in node.children:
+            if len(boxes) < MOST:
+                box.children.append(make(child, depth + 1, box.number))
+        below = sum(child.needs for child in box.children)
+        box.needs = max(box.height + GAP, below)
+        return box
+
+    for root in recording.roots:
+        if len(boxes) < MOST:
+            trees.append(make(root, 0, -1))
+    widest = {}
+    for box in boxes:
+        widest[box.depth] = max(widest.get(box.depth, 0), box.width)
+    left = {depth: 3 + sum(widest[d] + BETWEEN for d in range(depth)) for depth in widest}
+
+    def place(box, top):
+        box.x = left[box.depth]
+        below = sum(child.needs for child in box.children)
+        at = top + (box.needs - below) / 2
+        for child in box.children:
+            place(child, at)
+            at += child.needs
+        ends = [box.children[0].y, box.children[-1].y] if box.children else []
+        box.y = sum(ends) / 2 if ends else top + box.needs / 2
+
+    top = 2
+    for tree in trees:
+        place(tree, top)
+        top += tree.needs + GAP
+    return boxes
+
+
+def _edge(parent, child):
+    x, y = parent.x + parent.width, parent.y
+    middle = (x + child.x) / 2
+    return (
+        f'<path class="viz-keys-edge" data-of="{child.number}" '
+        f'd="M{x:.0f} {y:.1f}C{middle:.0f} {y:.1f} {middle:.0f} {child.y:.1f} {child.x:.0f} {child.y:.1f}"/>'
+    )
+
+
+def _mark(box):
+    node, top = box.node, box.y - box.height / 2
+    kinds = ["viz-keys-node", f"viz-keys-{node.kind}"]
+    kinds += ["viz-keys-unused"] * node.unused + ["viz-keys-wrong"] * bool(node.wrong)
+    behind = ""
+    if node.count > 1 or node.rounds:
+        behind = f'<rect class="viz-keys-behind" x="{box.x + 3:.0f}" y="{top + 3:.1f}" width="{box.width:.0f}" height="{box.height}" rx="13"/>'
+    radius = 4 if node.kind == "draw" else 13
+    middle = top + 13
+    glyph = _DICE if node.kind == "draw" else _KEY
+    wrong = (
+        f'<text class="viz-keys-why" x="{box.x + 24:.0f}" y="{top + 36:.1f}">✗ {html.escape(node.wrong)}</text>'
+        if node.wrong
+        else ""
+    )
+    said = html.escape(words(node).replace("  <- ", ", wrong: "), quote=True)
+    return (
+        f'<g class="{" ".join(kinds)}" data-number="{box.number}" data-parent="{box.parent}" data-step="{node.step}" '
+        f'data-wrong="{node.wrong_from}" data-said="{said}" data-source="{html.escape(node.source, quote=True)}">{behind}'
+        f'<rect class="viz-keys-box" x="{box.x:.0f}" y="{top:.1f}" width="{box.width:.0f}" height="{box.height}" rx="{radius}"/>'
+        f'<g transform="translate({box.x + 7:.0f} {middle - 6:.1f})">{glyph}</g>'
+        f'<text x="{box.x + 24:.0f}" y="{middle + 4:.1f}">{html.escape(label(node))}</text>{wrong}</g>'
+    )
+
+
+_KEY = '<path class="viz-keys-glyph" d="M3.5 9a3 3 0 1 1 2.6-4.5L12 4.5V8h-2V6.6H6.1"/>'
+_DICE = (
+    '<rect class="viz-keys-glyph" x="1" y="1" width="10" height="10" rx="2"/>'
+    '<path class="viz-keys-dots" d="M4 4h.01M8 8h.01M6 6h.01"/>'
+)
+
+
+def _asset(ending: str) -> str:
+    return resources.files(__package__).joinpath(f"_keys.{ending}").read_text("utf-8").strip()
