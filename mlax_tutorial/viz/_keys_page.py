@@ -7,7 +7,7 @@ import json
 from importlib import resources
 
 LETTER = 7.4  # width of a letter, in pixels of the page
-HEIGHT, TALL, GAP, BETWEEN = 26, 44, 10, 34
+HEIGHT, TALL, GAP, BETWEEN = 26, 44, 10, 28
 MOST = 160  # nodes
 
 
@@ -46,7 +46,6 @@ def label(node) -> str:
 @dataclasses.dataclass
 class _Box:
     node: object
-    depth: int
     children: list
     parent: int = -1
     number: int = 0
@@ -93,39 +92,34 @@ def page(recording) -> str:
 def _laid_out(recording):
     boxes, trees = [], []
 
-    def make(node, depth, parent):
-        box = _Box(node, depth, [], parent, len(boxes))
+    def make(node, parent):
+        box = _Box(node, [], parent, len(boxes))
         boxes.append(box)
         box.width = LETTER * max(len(label(node)), len(node.wrong) + 2 if node.wrong else 0) + 30
         box.height = TALL if node.wrong else HEIGHT
         for child in node.children:
             if len(boxes) < MOST:
-                box.children.append(make(child, depth + 1, box.number))
+                box.children.append(make(child, box.number))
         below = sum(child.needs for child in box.children)
         box.needs = max(box.height + GAP, below)
         return box
 
     for root in recording.roots:
         if len(boxes) < MOST:
-            trees.append(make(root, 0, -1))
-    widest = {}
-    for box in boxes:
-        widest[box.depth] = max(widest.get(box.depth, 0), box.width)
-    left = {depth: 3 + sum(widest[d] + BETWEEN for d in range(depth)) for depth in widest}
-
-    def place(box, top):
-        box.x = left[box.depth]
+            trees.append(make(root, -1))
+    def place(box, top, left):
+        box.x = left
         below = sum(child.needs for child in box.children)
         at = top + (box.needs - below) / 2
         for child in box.children:
-            place(child, at)
+            place(child, at, left + box.width + BETWEEN)
             at += child.needs
         ends = [box.children[0].y, box.children[-1].y] if box.children else []
         box.y = sum(ends) / 2 if ends else top + box.needs / 2
 
     top = 2
     for tree in trees:
-        place(tree, top)
+        place(tree, top, 3)
         top += tree.needs + GAP
     return boxes
 
@@ -164,7 +158,7 @@ def _mark(box):
     )
 
 
-_KEY = '<path class="viz-keys-glyph" d="M3.5 9a3 3 0 1 1 2.6-4.5L12 4.5V8h-2V6.6H6.1"/>'
+_KEY = '<path class="viz-keys-glyph" d="M6 6a2.6 2.6 0 1 1-5.2 0a2.6 2.6 0 1 1 5.2 0H12.4V9M10 6v2.4"/>'
 _DICE = (
     '<rect class="viz-keys-glyph" x="1" y="1" width="10" height="10" rx="2"/>'
     '<path class="viz-keys-dots" d="M4 4h.01M8 8h.01M6 6h.01"/>'
