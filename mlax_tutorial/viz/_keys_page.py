@@ -107,6 +107,7 @@ def _laid_out(recording):
     for root in recording.roots:
         if len(boxes) < MOST:
             trees.append(make(root, -1))
+
     def place(box, top, left):
         box.x = left
         below = sum(child.needs for child in box.children)
