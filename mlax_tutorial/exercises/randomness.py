@@ -181,7 +181,8 @@ def _check_augment(augment):
             "The noise should be normal, with mean 0 and standard deviation 0.1.",
             shown=[("noise", f"mean {0.1 * noise.mean():.3f}, standard deviation {0.1 * noise.std():.3f}")],
         )
-    if abs(_correlation(noise.ravel()[:64], is_mirrored)) > 0.6:
+    near = [_correlation(noise[:, i, j], is_mirrored) for i in range(4) for j in range(5)]
+    if max(map(abs, [_correlation(noise.ravel()[:64], is_mirrored), *near])) > 0.6:
         raise Failed("The coins and the noise are made of the same bits: each needs a key of its own.")
     checks.works_under_jit(augment, key, images)
 
@@ -239,6 +240,12 @@ def _augment_split_with(**changes):
     return augment
 
 
+def _augment_coins_from_noise(key, images):
+    noise = jax.random.normal(key, images.shape)
+    flip = noise[:, :1, :1] > 0
+    return jnp.where(flip, images[:, :, ::-1], images) + 0.1 * noise
+
+
 def _augment_no_return(key, images):
     _augment(key, images)
 
@@ -272,6 +279,7 @@ augment = Exercise(
         Mistake(_augment_split_with(scale=0.2), says="mean 0 and standard deviation 0.1"),
         Mistake(_augment_split_with(scale=0.0), says="There is no noise"),
         Mistake(_augment_split_with(mirror=lambda images: images[:, ::-1]), says="upside down"),
+        Mistake(_augment_coins_from_noise, says="made of the same bits"),
         Mistake(_augment_no_return, says="`return` missing"),
     ),
 )
@@ -313,6 +321,11 @@ def _check_draws(draws):
                     ("expected", describe(whole[start : start + count])),
                 ],
             )
+    later = jnp.concatenate([whole, draws(key, 8, 8), draws(key, 1000, 8)])
+    if len(np.unique(np.asarray(later))) < 24:
+        raise Failed(
+            "Of the steps 0 to 15 and 1000 to 1007 two get the same number: each step needs a key of its own."
+        )
     with under("`jax.jit`, where `start` is traced"):
         late = jax.jit(lambda key, start: draws(key, start, 4))(key, 3)
     checks.same(late, whole[3:7], where="under `jax.jit`", input="start = 3, count = 4")
@@ -378,6 +391,10 @@ def _draws_scaled(key, start, count):
     return jax.random.normal(key) * (1.0 + start + jnp.arange(count))
 
 
+def _draws_periodic(key, start, count):
+    return jnp.take(jax.random.normal(key, (8,)), start + jnp.arange(count), mode="wrap")
+
+
 def _draws_column(key, start, count):
     return _draws(key, start, count)[:, None]
 
@@ -404,6 +421,7 @@ draws = Exercise(
         Mistake(_draws_uniform, says="mean 0 and standard deviation 1"),
         Mistake(_draws_scaled, says="mean 0 and standard deviation 1"),
         Mistake(_draws_same_key, says="All steps get the same number"),
+        Mistake(_draws_periodic, says="two get the same number"),
         Mistake(_draws_column, says="The shape is wrong"),
         Mistake(lambda key, start, count: list(_draws(key, start, count)), says="returned a list"),
     ),

@@ -13,7 +13,7 @@ clear();now=Math.max(0,Math.min(steps.length,step));
 for(const n of nodes){const s=+n.dataset.step,e=edges.get(n.dataset.number);n.classList.toggle("viz-keys-later",s>now);e&&e.classList.toggle("viz-keys-later",s>now);n.classList.toggle("viz-keys-now",now>0&&s===now&&!first);if(now>0&&s===now&&!first)reach(n)}
 for(const n of wrong){const bad=+n.dataset.wrong<=now;n.classList.toggle("viz-keys-wrong",bad);why(n).style.visibility=bad?"":"hidden"}
 verdict.style.visibility=now===steps.length?"":"hidden";
-range.value=now;one("previous").disabled=now===0;one("next").disabled=now===steps.length;
+const had=document.activeElement,back=one("previous"),on=one("next");range.value=now;back.disabled=now===0;on.disabled=now===steps.length;if(had===back&&back.disabled)on.focus();if(had===on&&on.disabled)back.focus();
 if(now===0)say("Before the first use: only the keys that are given.");else{const bad=wrong.some(n=>+n.dataset.wrong===now);say(`Use ${now} of ${steps.length}. ${steps[now-1][0]}${bad?". A key is used wrongly here.":""}`,steps[now-1][1])}}
 function pick(i){clear();at=i;let n=nodes[i];say(n.dataset.said,n.dataset.source);for(;;){n.classList.add("viz-keys-on");const e=edges.get(n.dataset.number);e&&e.classList.add("viz-keys-on");const p=+n.dataset.parent;if(p<0)break;n=nodes[p]}reach(nodes[i])}
 const kids=i=>nodes.map((n,j)=>+n.dataset.parent===i?j:-1).filter(j=>j>=0&&!nodes[j].classList.contains("viz-keys-later"));
