@@ -144,6 +144,8 @@ def _leaf(item, key, path, seen):
         return _number(item, key)
     if not (hasattr(item, "shape") and hasattr(item, "dtype")):
         return Node(key, _short(item), True, leaves=1, note=_refused(item), wrong=True)
+    if item.dtype == jax.dtypes.float0:
+        return Node(key, "float0", True, leaves=1, note="the gradient of an integer: no numbers")
     if not _computes(item.dtype):
         note = f"no dtype of JAX: {item.dtype}"
         return Node(key, type(item).__name__, True, leaves=1, note=note, wrong=True)
