@@ -150,7 +150,9 @@ def _augment(key, images):
 def _check_augment(augment):
     images = jnp.asarray(np.random.default_rng(0).permutation(64 * 4 * 5).reshape(64, 4, 5), jnp.float32)
     key = jax.random.key(0)
-    checks.returns(augment, key, images[:2, :2, :2], shape=(2, 2, 2), dtype=jnp.float32)
+    if augment(key, images) is None:
+        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returns(augment, key, images, shape=images.shape, dtype=jnp.float32)
     _uses_keys_once(augment, images)
     got = np.asarray(augment(key, images))
     plain, mirrored = got - np.asarray(images), got - np.asarray(images[:, :, ::-1])

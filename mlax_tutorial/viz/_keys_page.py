@@ -7,7 +7,7 @@ import json
 from importlib import resources
 
 LETTER = 7.4  # width of a letter, in pixels of the page
-HEIGHT, TALL, GAP, BETWEEN = 26, 44, 10, 28
+HEIGHT, TALL, GAP, BETWEEN = 26, 44, 10, 22
 MOST = 160  # nodes
 
 
