@@ -321,6 +321,7 @@ def _check_average(average):
     ]
     checks.values(average, _average, examples=[(old, params, 0.75)], recognise=recognise)
 
+    checks.pure(average, old, params, 0.5)
     checks.traces(average, (old, params, 0.9), (params, old, 0.5), (old, params, 0.0), exactly=1)
 
     nested_old = {"layers": [old, Point(jnp.ones(2), None)], "extra": (), "head": (jnp.zeros((2, 2)),)}
@@ -365,7 +366,6 @@ def _check_average(average):
     examples = [(*coarse, jnp.array(0.5, jnp.float32))]
     checks.values(average, _average, examples=examples, recognise=recognise)
 
-    checks.pure(average, steps, more, 0.5)
     _advised(average, (old, params, 0.0), "With `decay` 0 the average is the parameters.")
     _advised(average, (old, params, 1.0), "With `decay` 1 the average stays as it is.")
     checks.works_under_jit(average, old, params, 0.5)
