@@ -3,6 +3,7 @@
 - :func:`subplots` begins a figure in the book's style, :func:`show` puts it on the page.
 - ``trace`` steps through a function and the program that JAX records of it.
 - ``key_tree`` shows which random keys a function derives, and which it uses twice.
+- ``batch`` shows what ``jax.vmap`` makes of a function, equation by equation.
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
 - :func:`show_source` shows code of the installed package.
 
@@ -13,13 +14,14 @@ from mlax_tutorial.viz.show import show
 from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
-__all__ = ["key_tree", "show", "show_source", "subplots", "trace", "tree"]
+__all__ = ["batch", "key_tree", "show", "show_source", "subplots", "trace", "tree"]
 
 # Modules of their own, and not small ones.
 _LATE = {
     "trace": "mlax_tutorial.viz.tracing",
     "key_tree": "mlax_tutorial.viz.keys",
     "tree": "mlax_tutorial.viz.trees",
+    "batch": "mlax_tutorial.viz.batching",
 }
 
 
