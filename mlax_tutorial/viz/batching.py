@@ -18,7 +18,7 @@ from mlax_tutorial.viz import _batching_page
 MOST = 200  # equations that are followed
 
 _INLINED = {"jit", "pjit", "closed_call", "core_call"}
-_SAID = ("axes", "axis", "dimension", "dimensions", "permutation", "dimension_numbers")
+_SAID = ("axes", "axis", "dimension", "dimensions", "permutation")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,12 +260,16 @@ def _number(value):
 
 def _said(equation):
     """The parameters that speak of axes."""
+    if equation.primitive.name == "dot_general":
+        (left, right), (left_batch, right_batch) = _plain(equation.params["dimension_numbers"])
+        batch = f", batch axes {left_batch} {right_batch}" if left_batch else ""
+        return f", sums over {left} {right}{batch}"
     said = []
     for name in _SAID:
         value = equation.params.get(name)
         if value is not None and (plain := _plain(value)) is not None:
-            said.append(f"{name} {plain}" if name != "dimension_numbers" else f"sums over, batch: {plain}")
-    return "".join(f", {text}" for text in said)
+            said.append(f", {name} {plain}")
+    return "".join(said)
 
 
 def _plain(value):
