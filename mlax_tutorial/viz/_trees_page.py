@@ -86,7 +86,10 @@ def _rows(node, total, levels, depth) -> str:
     if len(node.children) > MOST:
         inner += f'<li class="viz-tree-end">… and {len(node.children) - MOST:,} more</li>'
     is_open = " open" if depth < levels else ""
-    return f"<li><details{is_open}><summary>{line}</summary><ul>{inner}</ul></details></li>"
+    return (
+        f'<li><details class="viz-tree-part"{is_open}><summary>{line}</summary>'
+        f"<ul>{inner}</ul></details></li>"
+    )
 
 
 def _line(node, total) -> str:

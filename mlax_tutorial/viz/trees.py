@@ -136,6 +136,11 @@ def _static(item):
     known = isinstance(item, (dict, list, tuple)) or item is None
     if known or cls is None or data is None or data == ():
         return ""
+    if dataclasses.is_dataclass(cls):
+        fields = [field.name for field in dataclasses.fields(cls) if field.metadata.get("static")]
+        if fields and isinstance(data, tuple) and len(data) == len(fields):
+            data = [f"{name}={_short(value)}" for name, value in zip(fields, data, strict=True)]
+            return f"static: {', '.join(data)}"
     return f"static: {_short(data)}"
 
 
