@@ -209,12 +209,11 @@ def _check_distances(distances):
         )
     count = names.count("dot_general")
     if count != 1:
-        more = (
-            "One for the products of x with y is enough: squares are added up by `jnp.sum(x * x, axis=1)`, and "
-            "rows are not taken one by one."
-            if count
-            else "The products of all x with all y are one matrix product."
-        )
+        more = "The products of all x with all y are one matrix product."
+        if count >= n:
+            more = "Rows need not be taken one by one: all products together are `x @ y.T`."
+        elif count:
+            more = "Squares need no product of matrices: `jnp.sum(x * x, axis=1)` adds them up."
         raise Failed(f"The jaxpr of your function holds {count} `dot_general`; it should be one. {more}")
     near = jnp.asarray(np.random.default_rng(0).normal(size=(40, 6)) + 100, jnp.float32)
     if bool((distances(near, near) < 0).any()):
@@ -277,8 +276,8 @@ distances = Exercise(
     mistakes=(
         Mistake(_all_differences, says="coordinate by coordinate"),
         Mistake(_distances_by_maps, says="coordinate by coordinate"),
-        Mistake(_distances_norms_by_products, says="squares are added up by"),
-        Mistake(_distances_row_by_row, says="rows are not taken one by one"),
+        Mistake(_distances_norms_by_products, says="Squares need no product of matrices"),
+        Mistake(_distances_row_by_row, says="Rows need not be taken one by one"),
         Mistake(_distances_scanned, says="There is a loop in the jaxpr"),
         Mistake(_distances_unclipped, says="below zero"),
         Mistake(_distances_rooted, says="their squares are asked for"),
