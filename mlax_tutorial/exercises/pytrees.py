@@ -474,7 +474,7 @@ def _layers():
     }
 
 
-def _check_partition(partition):
+def _check_partition(given):
     def kernels(text):
         return "kernel" in _text(text)
 
@@ -512,6 +512,11 @@ def _check_partition(partition):
         (jnp.ones(2), root, "A single array is a tree, too: its path is the empty text."),
         (holes, deepest, "What is None in the tree stays None, and named tuples and empty containers stay what they are."),
     ]  # fmt: skip
+
+    def partition(tree, chosen):  # a named tuple is a tuple, too
+        got = given(tree, chosen)
+        return tuple(got) if isinstance(got, tuple) else got
+
     partition(flat, kernels)  # whoever calls `chosen` with something else is told so first
     for tree, chosen, advice in cases:
         try:
@@ -520,7 +525,7 @@ def _check_partition(partition):
             if advice:
                 failure.message = f"{failure.message}\n{advice}"
             raise
-    checks.pure(partition, _layers(), kernels)
+    checks.pure(given, _layers(), kernels)
 
     def asked(text):
         return np.bool_("kernel" in _text(text))
@@ -939,7 +944,7 @@ def _check_node(node):
 
 
 def _right_children(item, kernel, bias, words):
-    leaves = _attempt(lambda: jax.tree.leaves(item), "To take the object apart failed.")
+    leaves = _attempt(lambda: jax.tree.leaves(item), "Taking the object apart failed.")
     if len(leaves) == 3:
         raise Failed(
             "The name is a leaf here. Only the attributes that the class lists are children; the others are auxiliary data.",
@@ -968,7 +973,7 @@ def _right_children(item, kernel, bias, words):
 
 
 def _put_together(item, words):
-    advice = "To put the object together again failed."
+    advice = "Putting the object together again failed."
     again = _attempt(lambda: jax.tree.map(lambda leaf: leaf + 1, item), advice)
     if again is item:
         raise Failed(
@@ -1039,7 +1044,7 @@ def _right_static(node):
     if structure == jax.tree.structure(Linear(jnp.ones(2), jnp.ones(1), "two")):
         raise Failed(
             "Two objects with another `name` have equal structures, so `jax.jit` would run the program of the one "
-            "for the other. All static attributes belong into the auxiliary data."
+            "for the other. All static attributes belong in the auxiliary data."
         )
     turned = object.__new__(Linear)
     turned.extra, turned.name = 1, "one"

@@ -161,7 +161,7 @@ def transposed(tree, chosen):
     first, second = (
         jax.tree.map(lambda _, two, i=i: two[i], tree, pairs) for i in range(2)
     )  # the pairs lie below the leaves
-    return first, second
+    return Parts(first, second)
 
 
 # combine
