@@ -5,28 +5,12 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
-from mlax_tutorial.checking.outcome import FAILED, PASSED
 from mlax_tutorial.exercises import randomness
 
-RIGHT, WRONG = [], []
+from .right_answers import FAILED, PASSED, Answers
 
-
-def right(exercise):
-    def register(answer):
-        RIGHT.append(pytest.param(exercise, answer, id=f"{exercise.name}-{len(RIGHT)}"))
-        return answer
-
-    return register
-
-
-def wrong(exercise):
-    def register(answer):
-        WRONG.append(pytest.param(exercise, answer, id=f"{exercise.name}-{len(WRONG)}"))
-        return answer
-
-    return register
+right, wrong = Answers(PASSED), Answers(FAILED)
 
 
 # same
@@ -283,13 +267,4 @@ def neighbours_share(key, x, statistic, count):
     return jax.vmap(lambda row: statistic(x[row]))(jnp.repeat(rows, 2, axis=0)[:count])
 
 
-@pytest.mark.parametrize(("exercise", "answer"), RIGHT)
-def test_right_answers_pass(exercise, answer):
-    outcome = exercise.grade(answer, seconds=60)
-    assert outcome.status == PASSED, str(outcome)
-
-
-@pytest.mark.parametrize(("exercise", "answer"), WRONG)
-def test_wrong_answers_fail(exercise, answer):
-    outcome = exercise.grade(answer, seconds=60)
-    assert outcome.status == FAILED and outcome.fault is None, str(outcome)
+test_right_answers_pass, test_wrong_answers_fail = right.test(), wrong.test()
