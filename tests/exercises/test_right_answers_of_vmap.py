@@ -125,7 +125,7 @@ def through_numpy(matrices, exponents):
 @right(vmap.clipped)
 def by_optax(loss, params, x, labels, bound):
     gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(params, x, labels)
-    norms = jax.vmap(optax.global_norm)(gradients)
+    norms = jax.vmap(optax.tree.norm)(gradients)
     scale = jnp.where(norms > bound, bound / jnp.where(norms > 0, norms, 1.0), 1.0)
     return jax.tree.map(lambda g: jnp.einsum("b,b...->...", scale, g) / len(x), gradients)
 
@@ -152,7 +152,7 @@ def scanned(loss, params, x, labels, bound):
 def divided_by_the_larger(loss, params, x, labels, bound):
     def one(x, label):
         gradient = jax.grad(loss)(params, x, label)
-        divisor = jnp.maximum(1.0, optax.global_norm(gradient) / bound)
+        divisor = jnp.maximum(1.0, optax.tree.norm(gradient) / bound)
         return jax.tree.map(lambda leaf: leaf / divisor, gradient)
 
     return jax.tree.map(lambda leaf: jnp.average(leaf, axis=0), jax.vmap(one)(x, labels))
