@@ -4,7 +4,9 @@
 - ``trace`` steps through a function and the program that JAX records of it.
 - ``key_tree`` shows which random keys a function derives, and which it uses twice.
 - ``batch`` shows what ``jax.vmap`` makes of a function, equation by equation.
+- ``jit_cache`` shows which calls of a function are traced, why, and which find their program in the cache.
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
+- ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
 
 Matplotlib is imported by the first figure, not by this package.
@@ -14,7 +16,7 @@ from mlax_tutorial.viz.show import show
 from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
-__all__ = ["batch", "key_tree", "show", "show_source", "subplots", "trace", "tree"]
+__all__ = ["batch", "jit_cache", "key_tree", "show", "show_source", "subplots", "trace", "traceback", "tree"]
 
 # Modules of their own, and not small ones.
 _LATE = {
@@ -22,6 +24,8 @@ _LATE = {
     "key_tree": "mlax_tutorial.viz.keys",
     "tree": "mlax_tutorial.viz.trees",
     "batch": "mlax_tutorial.viz.batching",
+    "traceback": "mlax_tutorial.viz.failures",
+    "jit_cache": "mlax_tutorial.viz.caches",
 }
 
 
