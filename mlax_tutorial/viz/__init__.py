@@ -5,6 +5,7 @@
 - ``key_tree`` shows which random keys a function derives, and which it uses twice.
 - ``batch`` shows what ``jax.vmap`` makes of a function, equation by equation.
 - ``jit_cache`` shows which calls of a function are traced, why, and which find their program in the cache.
+- ``passes`` shows the forward and the backward pass of a function, and what is stored and computed again.
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
@@ -16,7 +17,7 @@ from mlax_tutorial.viz.show import show
 from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
-__all__ = ["batch", "jit_cache", "key_tree", "show", "show_source", "subplots", "trace", "traceback", "tree"]
+__all__ = ["batch", "jit_cache", "key_tree", "passes", "show", "show_source", "subplots", "trace", "traceback", "tree"]
 
 # Modules of their own, and not small ones.
 _LATE = {
@@ -24,6 +25,7 @@ _LATE = {
     "key_tree": "mlax_tutorial.viz.keys",
     "tree": "mlax_tutorial.viz.trees",
     "batch": "mlax_tutorial.viz.batching",
+    "passes": "mlax_tutorial.viz.passes",
     "traceback": "mlax_tutorial.viz.failures",
     "jit_cache": "mlax_tutorial.viz.caches",
 }

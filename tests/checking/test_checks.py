@@ -483,7 +483,7 @@ def test_traces(grade):
     assert dict(outcome.shown)["calls"].splitlines() == [
         "float32[3]: traced",
         "float32[3]: from the cache",
-        "float32[2]: traced",
+        "float32[2]: traced (x: f32[3] -> f32[2], another shape)",
         "float32[3]: from the cache",
     ]
     fails(grade, jax.jit(double), lambda f: checks.traces(f, *calls, at_most=1), "at most once")
