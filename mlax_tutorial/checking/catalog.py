@@ -7,7 +7,17 @@ from mlax_tutorial import exercises
 from mlax_tutorial.checking.exercise import Exercise
 
 # Chapters in the order of the book. A module that is not named here comes after them, by its name.
-ORDER = ("welcome", "arrays", "randomness", "tracing", "control_flow", "pytrees", "vmap", "first_network")
+ORDER = (
+    "welcome",
+    "arrays",
+    "randomness",
+    "tracing",
+    "jit",
+    "control_flow",
+    "pytrees",
+    "vmap",
+    "first_network",
+)
 
 
 def chapters():
