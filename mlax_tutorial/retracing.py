@@ -73,6 +73,11 @@ def counted(function: Callable) -> Iterator[Callable[[], int]]:
         events.free_tool_id(tool)
 
 
+@contextlib.contextmanager
+def _uncounted(function):
+    yield lambda: None
+
+
 def underlying(function: Callable) -> Callable:
     """The Python function inside ``jax.jit``, ``functools.partial``, a bound method or a decorated function.
 
@@ -376,40 +381,32 @@ class Watched:
 
     def _call(self, args, kwargs, run):
         looked_up = key(self.function, args, kwargs)
+        counter = counted if isinstance(underlying(self.function), types.FunctionType) else _uncounted
         try:
-            body = counted(self.function)
-            with body as count, compilations() as compiled:
+            with counter(self.function) as count, compilations() as compiled:
                 # A trace is kept, and the call right after it finds it: so it can be looked at, and is not made twice.
                 traced = self.function.trace(*args, **kwargs)
                 result = self.function(*args, **kwargs) if run else traced
                 runs = count()
-        except TypeError as error:
-            if "no body in Python" not in str(error):
-                self._note_error(looked_up, error)
-                raise
-            with compilations() as compiled:
-                traced = self.function.trace(*args, **kwargs)
-                result = self.function(*args, **kwargs) if run else traced
-            runs = None
         except Exception as error:
             self._note_error(looked_up, error)
             raise
         jaxpr = traced.jaxpr
         known = next((i for i, p in enumerate(self.programs) if p.jaxpr is jaxpr), None)
         new = known is None if runs is None else runs > 0
-        compilations = compiled.count(f"jit({traced.fun_name})")
-        why = self._why(looked_up, known, new, compilations)
+        times = compiled.count(f"jit({traced.fun_name})")
+        why = self._why(looked_up, known, new, times)
         if known is None:
             known = len(self.programs)
             self.programs.append(Program(looked_up, jaxpr, len(jaxpr.eqns)))
-        self.calls.append(Call(looked_up, known, new, compilations, why))
+        self.calls.append(Call(looked_up, known, new, times, why))
         return result
 
     def _note_error(self, looked_up, error):
         text = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
         self.calls.append(Call(looked_up, None, False, 0, (), text))
 
-    def _why(self, looked_up, known, new, compilations):
+    def _why(self, looked_up, known, new, compiled):
         before = [call.key for call in self.calls if call.program is not None]
         if new:
             if not before:
@@ -419,7 +416,7 @@ class Watched:
             )
         if known is None:
             return ("traced before it was watched",)
-        if compilations:
+        if compiled:
             return tuple(_other_places(looked_up, self.programs[known].key)) or (
                 "for another place or layout",
             )
