@@ -11,7 +11,7 @@ import re
 
 import nbformat
 
-from tools.notebooks import build, canonical, claims, pages, record, sources
+from tools.notebooks import build, canonical, claims, exercises, pages, record, sources
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.sources import Source, tags
 
@@ -310,6 +310,36 @@ def claims_are_shown(chapter: Chapter):
             )
 
 
+def claims_have_verdicts(chapter: Chapter):
+    """What came out is printed by a cell that carries the claim's tag, else the page of claims cannot tell it."""
+    said = set()
+    for index, cell in chapter.code():
+        for claim, _ in claims.verdicts(cell):
+            said.add(claim)
+            if claim not in claims.of(cell):
+                yield f"{chapter.place(index)}: prints a verdict on {claim} without the tag `claim-{claim}`: add the tag"
+    ran = [cell for _, cell in chapter.code() if cell.outputs]
+    for claim in claims.shown(ran):
+        if claim not in said:
+            yield (
+                f"{chapter.source.path}: shows claim {claim}, but no cell says what came out: end one that is tagged "
+                f"`claim-{claim}` with a line such as `{claim} holds: …` (or {', '.join(claims.OUTCOMES[1:])})"
+            )
+
+
+def exercises_have_headings(chapter: Chapter):
+    """Stars and minutes stand in the chapter as the exercise has them, and each exercise stands there."""
+    written = exercises.headings(chapter.source.cells)
+    defined = [exercise.heading for exercise in exercises.defined(chapter.book, chapter.name)]
+    module = f"mlax_tutorial/exercises/{chapter.name}.py"
+    for heading in defined:
+        if heading not in written:
+            yield f"{chapter.source.path}: {module} has an exercise without its heading: write `### {heading}`"
+    for heading in written:
+        if heading not in defined:
+            yield f"{chapter.source.path}: the heading {heading!r} does not say what {module} says"
+
+
 # What readers see
 
 
@@ -391,6 +421,8 @@ GUARDS = (
     ignored_outputs_are_asserted,
     known_tags,
     claims_are_shown,
+    claims_have_verdicts,
+    exercises_have_headings,
     pictures_have_alternatives,
     no_machine_shows,
     has_a_summary,
