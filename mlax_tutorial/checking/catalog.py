@@ -16,6 +16,7 @@ ORDER = (
     "control_flow",
     "pytrees",
     "vmap",
+    "errors",
     "first_network",
 )
 
