@@ -27,7 +27,7 @@ ELEMENTWISE = frozenset(
 # The same, but each is a function that takes a machine several operations: counted by themselves.
 TRANSCENDENTAL = frozenset(
     "acos acosh asin asinh atan atan2 atanh cbrt cos cosh digamma erf erf_inv erfc exp exp2 expm1 lgamma log "
-    "log1p logistic pow rsqrt sin sinh sqrt tan tanh".split()
+    "log1p log2 logistic pow rsqrt sin sinh sqrt tan tanh".split()
 )
 # n elements become one: n - 1 operations.
 REDUCTIONS = frozenset("argmax argmin reduce_max reduce_min reduce_prod reduce_sum".split())
@@ -35,19 +35,20 @@ WINDOWS = frozenset("reduce_window_max reduce_window_min reduce_window_sum".spli
 CUMULATIVE = frozenset("cumlogsumexp cummax cummin cumprod cumsum".split())
 # No arithmetic on floating numbers.
 MOVES = frozenset(
-    "and bitcast_convert_type broadcast_in_dim clz complex concatenate conj copy copy_p device_put "
-    "dynamic_slice dynamic_update_slice gather imag iota not optimization_barrier or pad population_count random_bits "
-    "random_fold_in random_seed random_split random_unwrap random_wrap real reduce_and reduce_or reduce_xor "
-    "reshape rev scatter shift_left shift_right_arithmetic shift_right_logical slice split squeeze stack "
-    "stop_gradient tile transpose xor".split()
+    "and axis_index bitcast_convert_type broadcast_in_dim broadcast_to clz complex concatenate conj copy copy_p "
+    "device_put dynamic_slice dynamic_update_slice empty empty2 gather imag iota name not optimization_barrier or pad "
+    "population_count pvary random_bits random_clone random_fold_in random_seed random_split random_unwrap "
+    "random_wrap real reduce_and reduce_or reduce_xor reshape reshard rev scatter sharding_constraint shift_left "
+    "shift_right_arithmetic shift_right_logical slice split squeeze stack stop_gradient threefry2x32 tile "
+    "transpose unstack xor zeros_like".split()
 )
 # The same bytes under another shape or name: nothing is moved.
 VIEWS = frozenset(
-    "bitcast_convert_type optimization_barrier random_unwrap random_wrap reshape squeeze stop_gradient".split()
+    "bitcast_convert_type name optimization_barrier pvary random_clone random_unwrap random_wrap reshape "
+    "sharding_constraint squeeze stop_gradient".split()
 )
 # Of their first input they read only what they return, or write only what they are given.
-PIECES = frozenset("dynamic_slice gather slice split".split())
-UPDATES = frozenset("dynamic_update_slice scatter scatter-add scatter_add scatter_max scatter_min".split())
+PIECES = frozenset("dynamic_slice gather slice split unstack".split())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +57,14 @@ class Item:
 
     Attributes:
       path: the way to it, as in `jaxprs.walk`.
+      line: the line of Python that asked for it, as in `jaxprs.lines`.
       times: how often it runs, because of the loops around it.
       counted: whether its operations are known.
     """
 
     path: tuple[str, ...]
     equation: object
+    line: str
     times: int
     flops: int
     transcendentals: int
@@ -117,7 +120,7 @@ def cost_of(jaxpr) -> Cost:
             totals[name] += item.times * getattr(item, name)
         if not item.counted:
             uncounted[item.equation.primitive.name] = True
-    ends = {v for v in (*bare.invars, *bare.constvars, *bare.outvars) if not hasattr(v, "val")}
+    ends = set(filter(_is_variable, (*bare.invars, *bare.constvars, *bare.outvars)))
     return Cost(
         totals["flops"],
         totals["transcendentals"],
@@ -127,8 +130,11 @@ def cost_of(jaxpr) -> Cost:
     )
 
 
-def itemize(jaxpr, path=(), times=1):
-    """Yields an `Item` for each equation that computes something: those that only hold others are entered.
+def itemize(jaxpr, path=(), line="", times=1):
+    """Yields an `Item` for each equation that computes something.
+
+    Equations that only hold others are entered. What no result needs is left out, as JAX leaves it out when it
+    lowers a program.
 
     >>> import jax, jax.numpy as jnp
     >>> jaxpr = jax.make_jaxpr(jax.jit(lambda x, y: jnp.exp(x @ y)))(jnp.ones((2, 3)), jnp.ones((3, 4)))
@@ -137,14 +143,15 @@ def itemize(jaxpr, path=(), times=1):
     dot_general 48 0 104
     exp 0 8 64
     """
-    for equation in jaxprs._equations(jaxpr):
+    for equation in _alive(jaxpr):
         name, params = equation.primitive.name, equation.params
+        here = jaxprs._line(equation) or line
         inner = [] if _is_leaf(name) else list(jaxprs.subjaxprs(equation))
         if not inner or name == "pallas_call":
             operations = _operations(equation)
             flops, transcendentals = operations or (0, 0)
             moved = _moved(equation)
-            yield Item(path, equation, times, flops, transcendentals, moved, operations is not None)
+            yield Item(path, equation, here, times, flops, transcendentals, moved, operations is not None)
             continue
         rounds = times
         if name == "scan":
@@ -156,9 +163,24 @@ def itemize(jaxpr, path=(), times=1):
         elif name == "custom_linear_solve":
             inner = inner[2:3]  # the product, its transpose, the solver, the transposed solver
         elif name == "while":
-            yield Item(path, equation, times, 0, 0, 0, counted=False)
+            yield Item(path, equation, here, times, 0, 0, 0, counted=False)
         for key, jaxpr in inner:
-            yield from itemize(jaxpr, (*path, f"{jaxprs._label(equation)}.{key}"), rounds)
+            yield from itemize(jaxpr, (*path, f"{jaxprs._label(equation)}.{key}"), here, rounds)
+
+
+def _alive(jaxpr):
+    """The equations that a result needs, or that do something besides."""
+    bare, _ = jaxprs._open(jaxpr)
+    needed, alive = set(filter(_is_variable, bare.outvars)), []
+    for equation in reversed(bare.eqns):
+        if equation.effects or not needed.isdisjoint(equation.outvars):
+            needed.update(filter(_is_variable, equation.invars))
+            alive.append(equation)
+    return alive[::-1]
+
+
+def _is_variable(atom):
+    return not hasattr(atom, "val")
 
 
 def _dearest(named):
@@ -187,6 +209,8 @@ def _operations(equation):
         return 2 * out.size * math.prod(ins[0].shape[axis] for axis in contracted), 0
     if name == "conv_general_dilated":
         return 2 * _multiplications(equation), 0
+    if name == "one_minus_square":
+        return 2 * out.size, 0
     if name == "integer_pow":
         return out.size * _products_of_power(params["y"]), 0
     if name == "convert_element_type":
@@ -201,8 +225,13 @@ def _operations(equation):
         return out.size * (math.prod(params["window_dimensions"]) - 1), 0
     if name in CUMULATIVE:
         return out.size, 0
-    if name in ("scatter-add", "scatter_add", "scatter_mul", "scatter_max", "scatter_min"):
+    if name.startswith("scatter-"):  # -add, -sub, -mul, -max, -min
         return ins[2].size, 0
+    if name == "select_and_scatter_add":  # the gradient of a maximum over windows
+        return ins[0].size * math.prod(params["window_dimensions"]), 0
+    if name == "reduce":  # of any kind: a small program says how two numbers become one
+        combine = cost_of(params["jaxpr"])
+        return tuple((ins[0].size - out.size) * n for n in (combine.flops, combine.transcendentals))
     return (0, 0) if name in MOVES else None
 
 
@@ -236,7 +265,7 @@ def _multiplications(equation):
 
 def _moved(equation):
     name = equation.primitive.name
-    read = {v for v in equation.invars if not hasattr(v, "val")}
+    read = set(filter(_is_variable, equation.invars))
     written = list(equation.outvars)
     if name in VIEWS:
         return 0
@@ -245,11 +274,11 @@ def _moved(equation):
         if _bytes(source) == _bytes(target) and source.aval.dtype == target.aval.dtype:
             return 0
     if name in PIECES:
-        indices = sum(_bytes(v) for v in equation.invars[1:] if not hasattr(v, "val"))
+        indices = sum(map(_bytes, filter(_is_variable, equation.invars[1:])))
         return indices + 2 * sum(map(_bytes, written))
-    if name in UPDATES or name.startswith("scatter"):
+    if name == "dynamic_update_slice" or name.startswith("scatter"):
         place = 1 if name == "dynamic_update_slice" else 2
-        rest = [v for i, v in enumerate(equation.invars) if i not in (0, place) and not hasattr(v, "val")]
+        rest = [v for i, v in enumerate(equation.invars) if i not in (0, place) and _is_variable(v)]
         return sum(map(_bytes, rest)) + 2 * _bytes(equation.invars[place])
     return sum(map(_bytes, read)) + sum(map(_bytes, written))
 

@@ -5,12 +5,8 @@ computed in between be float32. `strays` reads the program, derivatives and inne
 every such value. Nothing is computed.
 """
 
-import linecache
-import re
-
 import jax
 import jax.numpy as jnp
-from jax.extend import source_info_util
 
 from mlax_tutorial import jaxprs
 
@@ -48,15 +44,14 @@ def strays(jaxpr, declared, accumulates=frozenset(), accumulator=None) -> list[s
     declared = jnp.dtype(declared)
     accumulator = None if accumulator is None else jnp.dtype(accumulator)
     found = []
-    for path, equation, line in _lines(jaxpr):
-        name = equation.primitive.name
-        inside = [_type(v) for _, inner in jaxprs.subjaxprs(equation) for v in jaxprs._open(inner)[0].outvars]
+    for path, equation, line in jaxprs.lines(jaxpr):
+        name, inside = equation.primitive.name, _types_inside(equation)
         for variable in equation.outvars:
             dtype, shape = _type(variable)
             if dtype is None or dtype == declared or shape == ():
                 continue
-            if any(other == dtype and len(size) for other, size in inside):
-                continue  # computed inside, and judged there
+            if any(dtype == other and size != () for other, size in inside):
+                continue  # it is computed inside, and judged there
             if name in accumulates and dtype == accumulator:
                 continue
             text = f"{'/'.join((*path, name))} gives {variable.aval.dtype}{list(shape)}"
@@ -74,19 +69,9 @@ def floating_leaves(tree) -> list:
     return [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
 
 
-def line_of(equation) -> str:
-    """The line of Python that asked for an equation, or an empty string where nobody knows it."""
-    where = re.match(r"(.+?):(\d+)(?::\d+)?(?:\s|$)", source_info_util.summarize(equation.source_info))
-    return linecache.getline(where[1], int(where[2])).strip() if where else ""
-
-
-def _lines(jaxpr, path=(), line=""):
-    """As `jaxprs.walk`, with the line; an equation of JAX's own gets that of the one around it."""
-    for equation in jaxprs._equations(jaxpr):
-        here = line_of(equation) or line
-        yield path, equation, here
-        for name, inner in jaxprs.subjaxprs(equation):
-            yield from _lines(inner, (*path, f"{jaxprs._label(equation)}.{name}"), here)
+def _types_inside(equation):
+    """Of what the programs return that an equation holds."""
+    return [_type(v) for _, inner in jaxprs.subjaxprs(equation) for v in jaxprs._open(inner)[0].outvars]
 
 
 def _type(variable):

@@ -57,6 +57,10 @@ SAME = {
     "grouped convolution": (conv("SAME", feature_group_count=2), IMAGES, jnp.ones((6, 2, 3, 2))),
     "channels last": (conv("SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), jnp.ones((2, 9, 8, 4)), jnp.ones((3, 2, 4, 6))),
     "pooling": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"), IMAGES),
+    "pooling, backwards": (jax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID").sum()), IMAGES),
+    "any reduction": (lambda x: lax.reduce(x, np.float32(0), lambda a, b: a * b + a, (0,)), X),
+    "scatter": (lambda x: x.at[np.array([1, 2])].add(1.0), X),
+    "logs": (lambda x: jnp.log(x) + jnp.log1p(x), X),
 }  # fmt: skip
 
 
@@ -73,7 +77,12 @@ def test_bytes_lie_between_the_least_and_what_xla_counts_unfused(name):
     fun, *args = SAME[name]
     mine = cost(fun, *args)
     assert mine.bytes <= 1.05 * xla(fun, *args)[2] + 64
-    if name not in ("gather", "moves", "pooling"):  # these do not need all of their inputs, or write twice
+    if name not in (
+        "gather",
+        "moves",
+        "pooling",
+        "scatter",
+    ):  # these do not need all of their inputs, or write twice
         assert mine.bytes >= mine.least_bytes
 
 
@@ -166,12 +175,21 @@ def test_a_jaxpr_or_a_function():
     assert cost(jnp.dot, jax.ShapeDtypeStruct(X.shape, X.dtype), W) == cost(jnp.dot, X, W)
 
 
+def test_what_no_result_needs_does_not_count():
+    def wasteful(x):
+        jnp.exp(jnp.sin(x))
+        return x * 2
+
+    assert cost(wasteful, X) == cost(lambda x: x * 2, X)
+    printed = cost(lambda x: jax.debug.print("{x}", x=jnp.sin(x)), X)
+    assert printed.transcendentals == X.size
+
+
 def test_custom_rules_are_entered():
     @jax.custom_vjp
     def double(x):
         return 2 * x
 
     double.defvjp(lambda x: (2 * x, None), lambda _, g: (2 * g,))
-    assert (
-        cost(double, X).flops == X.size == cost(jax.grad(lambda x: double(x).sum()), X).flops - 2 * X.size + 1
-    )
+    assert cost(double, X).flops == X.size
+    assert cost(jax.grad(lambda x: double(x).sum()), X).flops == X.size
