@@ -232,6 +232,7 @@ def clean(text):
     >>> clean("while tracing f at /tmp/a.py:3 for jit.\\nSee https://docs.jax.dev/x#y")
     ('while tracing f for jit.', 'https://docs.jax.dev/x#y')
     """
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)  # colours: JAX prints jaxprs with them in a notebook
     links = re.findall(r"^(?:Please )?[Ss]ee (https?://\S+)", text, re.MULTILINE)
     text = re.sub(r"^(?:Please )?[Ss]ee https?://.*\n?(?:for more details\.)?", "", text, flags=re.MULTILINE)
     if "Traceback (most recent call last):" in text:  # of another thread; its last line says what it was
@@ -239,6 +240,7 @@ def clean(text):
         text = head.rstrip() + "\n" + [line for line in tail.splitlines() if line.strip()][-1].strip()
     text = re.sub(rf"\bline (?:{_PATH}):(\d+)(?::\d+)?", r"line \1", text)
     text = re.sub(rf"^(\s*)(?:{_PATH}):(\d+)(?::\d+)?", r"\1line \2", text, flags=re.MULTILINE)
+    text = re.sub(rf"\((?:{_PATH}):(\d+)(?::\d+)?", r"(line \1", text)
     text = re.sub(rf",? (?:at|from|in file) (?:{_PATH}):\d+(?::\d+)?", "", text)
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     text = re.sub(r"(<\w+) \d{6,}>", r"\1>", text)
