@@ -17,7 +17,18 @@ from mlax_tutorial.viz.show import show
 from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
-__all__ = ["batch", "jit_cache", "key_tree", "passes", "show", "show_source", "subplots", "trace", "traceback", "tree"]
+__all__ = [
+    "batch",
+    "jit_cache",
+    "key_tree",
+    "passes",
+    "show",
+    "show_source",
+    "subplots",
+    "trace",
+    "traceback",
+    "tree",
+]
 
 # Modules of their own, and not small ones.
 _LATE = {
@@ -25,7 +36,7 @@ _LATE = {
     "key_tree": "mlax_tutorial.viz.keys",
     "tree": "mlax_tutorial.viz.trees",
     "batch": "mlax_tutorial.viz.batching",
-    "passes": "mlax_tutorial.viz.passes",
+    "passes": "mlax_tutorial.viz.reverse",
     "traceback": "mlax_tutorial.viz.failures",
     "jit_cache": "mlax_tutorial.viz.caches",
 }

@@ -1,8 +1,8 @@
 """The markup of ``viz.batch``: a table that can be read without scripts, and stepped through with them."""
 
-import hashlib
 import html
-from importlib import resources
+
+from mlax_tutorial.viz import _figure
 
 
 def listing(recording) -> str:
@@ -50,27 +50,17 @@ def page(recording) -> str:
         rows.append(_row(step.before, step.results, said, "shared" if step.shared else "mapped"))
     names = html.escape(", ".join(value.name for value in recording.outputs) or "nothing")
     more = f" {recording.left_out} more equations are not shown." if recording.left_out else ""
-    title = f"vmap of <code>{html.escape(recording.name)}</code> over {recording.size} examples"
-    body = f"""<p class="viz-batching-title">{title}; <b class="viz-batching-axis">{recording.size}</b> \
+    title = f"vmap of {_figure.code(recording.name)} over {recording.size} examples"
+    body = f"""<p class="viz-batch-title">{title}; <b class="viz-batch-axis">{recording.size}</b> \
 marks the axis that counts them</p>
-<div class="viz-batching-bar" hidden>
-<button type="button" class="viz-batching-previous" aria-label="Previous equation">◀</button>
-<button type="button" class="viz-batching-next" aria-label="Next equation">▶</button>
-<input type="range" min="0" max="{len(recording.steps)}" value="0" aria-label="Equations">
-<span class="viz-batching-status" aria-live="polite"></span>
-</div>
+{_figure.bar(len(recording.steps), "equation", "Equations")}
 <table><thead><tr><th scope="col">recorded for one example</th><th scope="col">one</th>\
 <th scope="col">batch</th><th scope="col">what it becomes</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table>
-<p class="viz-batching-end">Returns {names}.{more}</p>"""
-    name = "viz-batching-" + hashlib.sha256(body.encode()).hexdigest()[:10]
-    label = html.escape(f"What vmap makes of {recording.name}, equation by equation", quote=True)
-    return (
-        f'<div class="viz-batching {name}" role="group" aria-label="{label}" '
-        f'data-inputs="{len(recording.inputs)}">\n'
-        f"<style>{_asset('css')}</style>\n{body}\n</div>\n"
-        f"<script>{_asset('js').replace('NAME', name)}</script>"
-    )
+<p class="viz-batch-end">Returns {names}.{more}</p>"""
+    label = f"What vmap makes of {recording.name}, equation by equation"
+    data = {"inputs": len(recording.inputs)}
+    return _figure.frame("batch", body, label, styles=["table"], script=True, data=data)
 
 
 def _where(value):
@@ -80,27 +70,23 @@ def _where(value):
 
 
 def _primitives(after):
-    return "".join(f"<code>{html.escape(text)}</code>" for text in after)
+    return "".join(map(_figure.code, after))
 
 
 def _row(text, values, said, kind):
     one = "<br>".join(f"<code>{_plain(value)}</code>" for value in values)
     batch = "<br>".join(f"<code>{_marked(value)}</code>" for value in values)
     return (
-        f'<tr class="viz-batching-{kind}"><th scope="row"><code>{html.escape(text)}</code></th>'
+        f'<tr class="viz-batch-{kind}"><th scope="row">{_figure.code(text)}</th>'
         f"<td>{one}</td><td>{batch}</td><td>{said}</td></tr>"
     )
 
 
 def _marked(value):
     axes = [
-        f'<b class="viz-batching-axis">{size}<span class="viz-batching-unseen"> examples</span></b>'
+        f'<b class="viz-batch-axis">{size}{_figure.unseen(" examples")}</b>'
         if axis == value.axis
         else str(size)
         for axis, size in enumerate(value.batched)
     ]
     return f"{value.dtype}[{','.join(axes)}]"
-
-
-def _asset(ending: str) -> str:
-    return resources.files(__package__).joinpath(f"_batching.{ending}").read_text("utf-8").strip()

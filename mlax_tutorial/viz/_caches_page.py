@@ -1,10 +1,9 @@
 """The markup of ``viz.jit_cache``: a table that can be read without scripts, and stepped through with them."""
 
-import hashlib
 import html
-from importlib import resources
 
-from mlax_tutorial.viz import _batching_page
+from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz._figure import counted
 
 _DOT = (
     '<svg viewBox="0 0 14 14" width="14" height="14" aria-hidden="true"><circle cx="7" cy="7" r="5"/></svg>'
@@ -22,27 +21,17 @@ def page(watched) -> str:
     heads = "".join(f'<th scope="col" class="viz-cache-cell">{i}</th>' for i in range(1, len(programs) + 1))
     rows = "".join(_row(i, call, first) for i, call in enumerate(calls))
     entries = "".join(_entry(i, program, calls) for i, program in enumerate(programs))
-    body = f"""<p class="viz-cache-title">The cache of <code>{name}</code>: {_count(len(calls), "call")}, \
-{_count(len(programs), "program")}</p>
-<div class="viz-batching-bar" hidden>
-<button type="button" class="viz-batching-previous" aria-label="Previous call">◀</button>
-<button type="button" class="viz-batching-next" aria-label="Next call">▶</button>
-<input type="range" min="0" max="{len(calls)}" value="{len(calls)}" aria-label="Calls">
-<span class="viz-batching-status" aria-live="polite"></span>
-</div>
-<div class="viz-cache-scroll" tabindex="0" role="group" aria-label="Calls of {name}"><table>
+    body = f"""<p class="viz-cache-title">The cache of <code>{name}</code>: {counted(len(calls), "call")}, \
+{counted(len(programs), "program")}</p>
+{_figure.bar(len(calls), "call", "Calls", at=len(calls))}
+<div class="viz-scroll" tabindex="0" role="group" aria-label="Calls of {name}"><table>
 <thead><tr><th scope="col">call</th><th scope="col">with</th>{heads}</tr></thead>
 <tbody>{rows}</tbody></table></div>
 <p class="viz-cache-legend"><span class="viz-cache-made">{_DOT}</span> traced: the program is made. \
 <span class="viz-cache-found">{_DOT}</span> the program is in the cache.</p>
 <ol class="viz-cache-entries" aria-label="Programs in the cache">{entries}</ol>"""
-    number = "viz-cache-" + hashlib.sha256(body.encode()).hexdigest()[:10]
-    label = html.escape(f"The cache of {watched.name}, call by call", quote=True)
-    return (
-        f'<div class="viz-batching viz-cache {number}" role="group" aria-label="{label}">\n'
-        f"<style>{_batching_page._asset('css')}\n{_asset('css')}</style>\n{body}\n</div>\n"
-        f"<script>{_asset('js').replace('NAME', number)}</script>"
-    )
+    label = f"The cache of {watched.name}, call by call"
+    return _figure.frame("cache", body, label, styles=["table"], script=True)
 
 
 def said(call) -> str:
@@ -69,13 +58,13 @@ def _row(number, call, first):
             mark = (
                 f'<span class="viz-cache-{"made" if call.traced or call.compiled else "found"}">{_DOT}</span>'
             )
-            mark += f'<span class="viz-batching-unseen">{what}: program {program + 1}</span>'
+            mark += _figure.unseen(f"{what}: program {program + 1}")
         cells.append(f'<td class="{" ".join(kinds)}">{mark}</td>')
     why = call.error or "; ".join(call.why)
     words = call.outcome if call.error or not why else f"{call.outcome}: {why}"
     return (
         f'<tr data-program="{-1 if call.program is None else call.program}" '
-        f'data-said="{html.escape(said(call), quote=True)}"><th scope="row">{number + 1}</th>'
+        f'data-said="{_figure.attribute(said(call))}"><th scope="row">{number + 1}</th>'
         f"<td><code>{html.escape(str(call.key)) or 'nothing'}</code> "
         f'<span class="viz-cache-why">{html.escape(words)}</span></td>{"".join(cells)}</tr>'
     )
@@ -86,13 +75,5 @@ def _entry(number, program, calls):
     made = next(i for i, call in enumerate(calls) if call.program == number)
     return (
         f'<li data-made="{made}"><b>program {number + 1}</b> <code>{html.escape(str(program.key)) or "nothing"}</code>, '
-        f'{_count(program.equations, "equation")}, <span class="viz-cache-uses">{_count(uses, "call")}</span></li>'
+        f'{counted(program.equations, "equation")}, <span class="viz-cache-uses">{counted(uses, "call")}</span></li>'
     )
-
-
-def _count(number, word):
-    return f"{number} {word}{'' if number == 1 else 's'}"
-
-
-def _asset(ending: str) -> str:
-    return resources.files(__package__).joinpath(f"_caches.{ending}").read_text("utf-8").strip()

@@ -3,7 +3,8 @@
 import html
 import itertools
 import re
-from importlib import resources
+
+from mlax_tutorial.viz import _figure
 
 NAMES = {"jax": "JAX", "jaxlib": "JAX", "numpy": "NumPy"}
 
@@ -17,7 +18,7 @@ def groups(failure):
 
 def counted(owner, frames):
     """``12 frames inside JAX``."""
-    return f"{len(frames)} frame{'s' if len(frames) > 1 else ''} inside {owner}"
+    return f"{_figure.counted(len(frames), 'frame')} inside {owner}"
 
 
 def listing(failure) -> str:
@@ -39,20 +40,19 @@ def page(failure) -> str:
         _own(frames[0], frames[0] is own[-1]) if owner == "yours" else _others(owner, frames)
         for owner, frames in groups(failure)
     )
-    number = f"{len(failure.frames)} frame{'s' if len(failure.frames) != 1 else ''}, {len(own)} of them yours"
-    label = html.escape(f"The error {failure.kind}, taken apart: {number}", quote=True)
-    return (
-        f'<div class="viz-failure" role="group" aria-label="{label}">\n'
-        f"<style>{_asset()}</style>\n"
+    number = f"{_figure.counted(len(failure.frames), 'frame')}, {len(own)} of them yours"
+    body = (
         f'<p class="viz-failure-head">Traceback, outermost call first: {number}</p>\n'
-        f"<ol>{rows}</ol>\n{_end(failure)}\n</div>"
+        f"<ol>{rows}</ol>\n{_end(failure)}"
     )
+    label = f"The error {failure.kind}, taken apart: {number}"
+    return _figure.frame("failure", body, label, styles=["folding"])
 
 
 def _own(frame, is_last):
     badge = '<strong class="viz-failure-step">② your last line</strong>' if is_last else ""
     mark = " viz-failure-last" if is_last else ""
-    code = f"<code>{html.escape(frame.source)}</code>" if frame.source else ""
+    code = f"{_figure.code(frame.source)}" if frame.source else ""
     return (
         f'<li class="viz-failure-own{mark}"><span class="viz-failure-where">your code, {html.escape(frame.place)}'
         f"</span>{badge}{code}</li>"
@@ -60,9 +60,7 @@ def _own(frame, is_last):
 
 
 def _others(owner, frames):
-    inner = "".join(
-        f"<li><code>{html.escape(frame.file)}</code>, {html.escape(frame.place)}</li>" for frame in frames
-    )
+    inner = "".join(f"<li>{_figure.code(frame.file)}, {html.escape(frame.place)}</li>" for frame in frames)
     return (
         f'<li class="viz-failure-others"><details><summary>{html.escape(counted(owner, frames))}</summary>'
         f"<ul>{inner}</ul></details></li>"
@@ -78,7 +76,7 @@ def _end(failure):
         link = f'<p>④ more: <a href="{address}">{address}</a></p>'
     return (
         f'<div class="viz-failure-end"><p><strong class="viz-failure-step">① begin here</strong>'
-        f"<code>{html.escape(failure.kind)}</code>{above}</p>{lines}{link}</div>"
+        f"{_figure.code(failure.kind)}{above}</p>{lines}{link}</div>"
     )
 
 
@@ -90,7 +88,3 @@ def _message(line):
         r'<strong class="viz-failure-step">③</strong><mark>\1</mark>',
         line,
     )
-
-
-def _asset() -> str:
-    return resources.files(__package__).joinpath("_failures.css").read_text("utf-8").strip()

@@ -1,10 +1,10 @@
 """The markup of ``viz.key_tree``: an SVG that can be read without scripts, and stepped through with them."""
 
 import dataclasses
-import hashlib
 import html
-import json
-from importlib import resources
+
+from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz._figure import attribute
 
 LETTER = 7.4  # width of a letter, in pixels of the page
 HEIGHT, TALL, GAP, BETWEEN = 26, 44, 10, 22
@@ -69,24 +69,17 @@ def page(recording) -> str:
     faults = dict.fromkeys(f"{node.text} is {node.wrong}" for node in wrong)
     verdict = f"Wrong: {'; '.join(faults)}." if faults else "Each key is used for one thing only."
     name = html.escape(recording.name)
-    body = f"""<div class="viz-keys-bar" hidden>
-<button type="button" class="viz-keys-previous" aria-label="Previous use of a key">◀</button>
-<button type="button" class="viz-keys-next" aria-label="Next use of a key">▶</button>
-<input type="range" min="0" max="{len(recording.steps)}" value="{len(recording.steps)}" aria-label="Uses of keys">
-<span class="viz-keys-status" aria-live="polite"></span>
-</div>
-<div class="viz-keys-scroll" tabindex="0" role="group" aria-label="Keys of {name}: a tree, from left to right">
-<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="The tree of keys of {name}. {html.escape(verdict, quote=True)}">
+    count = len(recording.steps)
+    body = f"""{_figure.bar(count, "use of a key", "Uses of keys", at=count)}
+<div class="viz-scroll" tabindex="0" role="group" aria-label="Keys of {name}: a tree, from left to right">
+<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="The tree of keys of {name}. {attribute(verdict)}">
 {edges}{marks}
 </svg></div>
 <p class="viz-keys-verdict">{html.escape(verdict)}</p>
 <details><summary>The same as text</summary><pre>{html.escape(listing(recording))}</pre></details>"""
-    number = "viz-keys-" + hashlib.sha256((body + str(recording.steps)).encode()).hexdigest()[:10]
-    data = html.escape(json.dumps({"steps": recording.steps}, ensure_ascii=False), quote=True)
-    return (
-        f'<div class="viz-keys {number}" data-keys="{data}">\n<style>{_asset("css")}</style>\n{body}\n</div>\n'
-        f"<script>{_asset('js').replace('NAME', number)}</script>"
-    )
+    label = f"The keys of {recording.name}, use by use"
+    data = {"steps": recording.steps}
+    return _figure.frame("keys", body, label, styles=["folding"], script=True, data=data)
 
 
 def _laid_out(recording):
@@ -149,10 +142,10 @@ def _mark(box):
         if node.wrong
         else ""
     )
-    said = html.escape(words(node).replace("  <- ", ", wrong: "), quote=True)
+    said = attribute(words(node).replace("  <- ", ", wrong: "))
     return (
         f'<g class="{" ".join(kinds)}" data-number="{box.number}" data-parent="{box.parent}" data-step="{node.step}" '
-        f'data-wrong="{node.wrong_from}" data-said="{said}" data-source="{html.escape(node.source, quote=True)}">{behind}'
+        f'data-wrong="{node.wrong_from}" data-said="{said}" data-source="{attribute(node.source)}">{behind}'
         f'<rect class="viz-keys-box" x="{box.x:.0f}" y="{top:.1f}" width="{box.width:.0f}" height="{box.height}" rx="{radius}"/>'
         f'<g transform="translate({box.x + 7:.0f} {middle - 6:.1f})">{glyph}</g>'
         f'<text x="{box.x + 24:.0f}" y="{middle + 4:.1f}">{html.escape(label(node))}</text>{wrong}</g>'
@@ -164,7 +157,3 @@ _DICE = (
     '<rect class="viz-keys-glyph" x="1" y="1" width="10" height="10" rx="2"/>'
     '<path class="viz-keys-dots" d="M4 4h.01M8 8h.01M6 6h.01"/>'
 )
-
-
-def _asset(ending: str) -> str:
-    return resources.files(__package__).joinpath(f"_keys.{ending}").read_text("utf-8").strip()

@@ -1,8 +1,9 @@
 """The markup of ``viz.tree``: nested lists in ``<details>``, which fold without a script."""
 
-import hashlib
 import html
-from importlib import resources
+
+from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz._figure import counted, in_bytes
 
 OPEN_ROWS = 24  # levels are opened as long as no more rows than these are seen
 MOST = 100  # children shown of one container
@@ -27,43 +28,27 @@ def words(node) -> str:
     """A node in words: what it is, and how large."""
     said = [node.kind]
     if node.is_leaf:
-        said += [] if node.wrong else [size(node.bytes)]
+        said += [] if node.wrong else [in_bytes(node.bytes)]
     elif node.leaves:
-        said += [_count(node.leaves, "leaf", "leaves"), _count(node.numbers, "number", "numbers")]
-        said += [size(node.bytes)]
+        said += [
+            counted(node.leaves, "leaf", "leaves"),
+            counted(node.numbers, "number"),
+            in_bytes(node.bytes),
+        ]
     else:
         said += ["no leaves"]
     return ", ".join(said) + (f" ({node.note})" if node.note else "")
 
 
-def _count(number, one, many):
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def size(count: int) -> str:
-    """Bytes in three digits."""
-    if count < 1000:
-        return f"{count} B"
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
-        count /= 1000
-        if count < 999.5 or unit == "PB":
-            return f"{count:.3g} {unit}"
-
-
 def page(root) -> str:
     """The tree as HTML."""
     rows = _rows(root, root.bytes, _open_levels(root), 0)
-    said = html.escape(f"{root.key}, {words(root)}", quote=True)
-    body = f"<ul>{rows}</ul>"
-    name = "viz-tree-" + hashlib.sha256(body.encode()).hexdigest()[:10]
-    return (
-        f'<div class="viz-tree {name}" role="group" aria-label="A tree: {said}">\n'
-        f"<style>{_asset()}</style>\n"
+    body = (
         '<div class="viz-tree-line viz-tree-head" aria-hidden="true"><span class="viz-tree-what">'
         '</span><span class="viz-tree-number">numbers</span>'
-        '<span class="viz-tree-bytes">bytes</span></div>\n'
-        f"{body}\n</div>"
+        f'<span class="viz-tree-bytes">bytes</span></div>\n<ul>{rows}</ul>'
     )
+    return _figure.frame("tree", body, f"A tree: {root.key}, {words(root)}", styles=["folding"])
 
 
 def _open_levels(root) -> int:
@@ -86,10 +71,7 @@ def _rows(node, total, levels, depth) -> str:
     if len(node.children) > MOST:
         inner += f'<li class="viz-tree-end">… and {len(node.children) - MOST:,} more</li>'
     is_open = " open" if depth < levels else ""
-    return (
-        f'<li><details class="viz-tree-part"{is_open}><summary>{line}</summary>'
-        f"<ul>{inner}</ul></details></li>"
-    )
+    return f"<li><details{is_open}><summary>{line}</summary><ul>{inner}</ul></details></li>"
 
 
 def _line(node, total) -> str:
@@ -99,9 +81,9 @@ def _line(node, total) -> str:
     if node.wrong:
         note = f' <span class="viz-tree-wrong">✗ {html.escape(node.note)}</span>'
     share = 100 * node.bytes / total if total else 0.0
-    counted = node.leaves and not (node.is_leaf and node.wrong)
-    numbers = f'{node.numbers:,}<span class="viz-tree-unseen"> numbers, </span>' if counted else ""
-    taken = size(node.bytes) if counted else ""
+    is_counted = node.leaves and not (node.is_leaf and node.wrong)
+    numbers = f"{node.numbers:,}{_figure.unseen(' numbers, ')}" if is_counted else ""
+    taken = in_bytes(node.bytes) if is_counted else ""
     empty = "" if node.leaves else ' <span class="viz-tree-note">no leaves</span>'
     return (
         f'<span class="viz-tree-line"><span class="viz-tree-what"><code class="viz-tree-key">'
@@ -109,7 +91,3 @@ def _line(node, total) -> str:
         f'<span class="viz-tree-number">{numbers}</span>'
         f'<span class="viz-tree-bytes" style="--share:{share:.1f}%">{taken}</span></span>'
     )
-
-
-def _asset() -> str:
-    return resources.files(__package__).joinpath("_trees.css").read_text("utf-8").strip()

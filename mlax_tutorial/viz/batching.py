@@ -14,6 +14,7 @@ import numpy as np
 
 from mlax_tutorial import jaxprs
 from mlax_tutorial.viz import _batching_page
+from mlax_tutorial.viz._notation import letters
 
 MOST = 200  # equations that are followed
 
@@ -131,7 +132,7 @@ def _run(closed, leaves):
     total = 0
 
     def name(variable):
-        return names.setdefault(variable, _letters(len(names)))
+        return names.setdefault(variable, letters(len(names)))
 
     def define(variable, value):
         values[variable] = value
@@ -238,15 +239,6 @@ def _value(name, x):
 
 def _hashable(atom):
     return None if hasattr(atom, "val") else atom
-
-
-def _letters(number):
-    text = ""
-    while True:
-        text = chr(ord("a") + number % 26) + text
-        number = number // 26 - 1
-        if number < 0:
-            return text
 
 
 def _number(value):

@@ -155,6 +155,6 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     page = viz.batch(lambda x: x < 2.0, X)._repr_html_()
     body = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
     assert 'role="group" aria-label="What vmap makes of &lt;lambda&gt;' in body
-    assert "viz-batching-later" not in body and "http" not in page
-    assert '<b class="viz-batching-axis">8<span class="viz-batching-unseen"> examples</span></b>' in body
+    assert "viz-later" not in body and "http" not in page
+    assert '<b class="viz-batch-axis">8<span class="viz-unseen"> examples</span></b>' in body
     assert "NAME" not in page

@@ -381,7 +381,7 @@ def test_the_readers_text_is_escaped():
 
     markup = viz.key_tree(risky, KEY)._repr_html_()
     assert "<script>alert" not in markup
-    data = re.search(r'data-keys="([^"]*)"', markup)[1].replace("&quot;", '"').replace("&lt;", "<")
+    data = re.search(r'data-figure="([^"]*)"', markup)[1].replace("&quot;", '"').replace("&lt;", "<")
     assert len(json.loads(data.replace("&gt;", ">").replace("&#x27;", "'"))["steps"]) == 1
 
 
@@ -406,26 +406,26 @@ def test_in_a_browser(tmp_path):
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((tmp_path / "page.html").as_uri())
         figure, second = (page.locator(".viz-keys").nth(index) for index in range(2))
-        red, hidden = ".viz-keys-node.viz-keys-wrong", ".viz-keys-node.viz-keys-later"
+        red, hidden = ".viz-keys-node.viz-keys-wrong", ".viz-keys-node.viz-later"
         assert figure.locator(red).count() == 1 and figure.locator(hidden).count() == 0
-        figure.locator(".viz-keys-previous").click()
+        figure.locator(".viz-previous").click()
         assert figure.locator(red).count() == 0 and figure.locator(hidden).count() == 1
         assert second.locator(red).count() == 1
         page.keyboard.press("Home")
-        assert figure.locator(hidden).count() == 4 and figure.locator(".viz-keys-previous").is_disabled()
+        assert figure.locator(hidden).count() == 4 and figure.locator(".viz-previous").is_disabled()
         page.keyboard.press("ArrowRight")
-        assert "split into 2" in figure.locator(".viz-keys-status").inner_text()
+        assert "split into 2" in figure.locator(".viz-status").inner_text()
         figure.locator("input").fill("3")
-        assert "used wrongly" in figure.locator(".viz-keys-status").inner_text()
-        figure.locator(".viz-keys-scroll").focus()
+        assert "used wrongly" in figure.locator(".viz-status").inner_text()
+        figure.locator(".viz-scroll").focus()
         for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
             page.keyboard.press(key)
-        assert "split[1]" in figure.locator(".viz-keys-status").inner_text()
+        assert "split[1]" in figure.locator(".viz-status").inner_text()
         assert figure.locator(".viz-keys-node.viz-keys-on").count() == 2
         page.keyboard.press("Escape")
         assert figure.locator(".viz-keys-on").count() == 0
         figure.locator(".viz-keys-draw").first.click()
-        assert "normal" in figure.locator(".viz-keys-status").inner_text()
+        assert "normal" in figure.locator(".viz-status").inner_text()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert errors == []
         page = browser.new_context(java_script_enabled=False).new_page()
@@ -434,5 +434,5 @@ def test_in_a_browser(tmp_path):
             page.locator(".viz-keys-box").first.is_visible()
             and page.locator(".viz-keys-why").first.is_visible()
         )
-        assert not page.locator(".viz-keys-bar").first.is_visible()
+        assert not page.locator(".viz-bar").first.is_visible()
         browser.close()

@@ -180,7 +180,7 @@ def test_the_readers_text_is_escaped():
 
 
 def test_sizes_are_readable():
-    from mlax_tutorial.viz._trees_page import size
+    from mlax_tutorial.viz._figure import in_bytes
 
     sizes = {
         0: "0 B",
@@ -190,8 +190,8 @@ def test_sizes_are_readable():
         999_600: "1 MB",
         349_208_518_656: "349 GB",
     }
-    assert {count: size(count) for count in sizes} == sizes
-    assert size(10**18) == "1e+03 PB"
+    assert {count: in_bytes(count) for count in sizes} == sizes
+    assert in_bytes(10**18) == "1e+03 PB"
 
 
 def test_in_a_browser(tmp_path):

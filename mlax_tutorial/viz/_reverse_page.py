@@ -1,8 +1,9 @@
 """The markup of ``viz.passes``: two tables that can be read without scripts, and stepped through with them."""
 
-import hashlib
 import html
-from importlib import resources
+
+from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz._figure import counted, in_bytes
 
 
 def listing(recording) -> str:
@@ -42,8 +43,7 @@ def _list(names):
 
 
 def _summary(recording):
-    again = "1 equation" if recording.again == 1 else f"{recording.again} equations"
-    return f"at most {in_bytes(recording.peak)} held, {again} computed again"
+    return f"at most {in_bytes(recording.peak)} held, {counted(recording.again, 'equation')} computed again"
 
 
 def _said(step):
@@ -55,18 +55,6 @@ def _said(step):
     if step.again:
         said.append("again")
     return ", ".join(said)
-
-
-def in_bytes(number: int) -> str:
-    """Bytes in words.
-
-    >>> in_bytes(12), in_bytes(4096), in_bytes(2_500_000)
-    ('12 B', '4.1 kB', '2.5 MB')
-    """
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if number >= size:
-            return f"{number / size:.3g} {unit}" if number >= 100 * size else f"{number / size:.2g} {unit}"
-    return f"{number} B"
 
 
 def page(recording) -> str:
@@ -86,29 +74,18 @@ def page(recording) -> str:
         '<thead><tr><th scope="col">{}</th><th scope="col">what happens</th>'
         '<th scope="col">held meanwhile</th></tr></thead>'
     )
-    body = f"""<p class="viz-passes-title">The two passes of <code>{html.escape(recording.name)}</code>, given \
-<code>{html.escape(", ".join(recording.inputs) or "nothing")}</code></p>
-<div class="viz-passes-bar" hidden>
-<button type="button" class="viz-passes-previous" aria-label="Previous equation">◀</button>
-<button type="button" class="viz-passes-next" aria-label="Next equation">▶</button>
-<input type="range" min="0" max="{len(recording.forward) + len(recording.backward)}" value="0" \
-aria-label="Equations">
-<span class="viz-passes-status" aria-live="polite"></span>
-</div>
+    body = f"""<p class="viz-passes-title">The two passes of {_figure.code(recording.name)}, given \
+{_figure.code(", ".join(recording.inputs) or "nothing")}</p>
+{_figure.bar(len(recording.forward) + len(recording.backward), "equation", "Equations")}
 <table>{head.format("forward pass")}<tbody class="viz-passes-forward">{forward or nothing}</tbody></table>
-<div class="viz-passes-waiting"><p>Returns <code>{html.escape(_list(recording.outputs))}</code>. Between the passes \
+<div class="viz-passes-waiting"><p>Returns {_figure.code(_list(recording.outputs))}. Between the passes \
 wait {in_bytes(recording.kept)}:</p><ul>{waiting or "<li>nothing</li>"}</ul></div>
 <table>{head.format(f"backward pass, from the slope {html.escape(_list(recording.slopes))}")}\
 <tbody class="viz-passes-backward">{backward or nothing}</tbody></table>
-<p class="viz-passes-end">The gradient is <code>{html.escape(_list(recording.gradients))}</code>; \
+<p class="viz-passes-end">The gradient is {_figure.code(_list(recording.gradients))}; \
 {_summary(recording)}.{more}</p>"""
-    name = "viz-passes-" + hashlib.sha256(body.encode()).hexdigest()[:10]
-    label = html.escape(f"The forward and the backward pass of {recording.name}", quote=True)
-    return (
-        f'<div class="viz-passes {name}" role="group" aria-label="{label}">\n'
-        f"<style>{_style()}</style>\n{body}\n</div>\n"
-        f"<script>{_asset('passes.js').replace('NAME', name)}</script>"
-    )
+    label = f"The forward and the backward pass of {recording.name}"
+    return _figure.frame("passes", body, label, styles=["table"], script=True)
 
 
 def _row(step, most, makers):
@@ -128,7 +105,7 @@ def _row(step, most, makers):
     words += f"{' + ' if words else ''}{in_bytes(step.remade)} again" if step.remade else ""
     return (
         f'<tr{" class=viz-passes-again" if step.again else ""} data-from="{sources}"><th scope="row">'
-        f"<code>{html.escape(step.text)}</code>{inner}</th><td>{_happens(step)}</td>"
+        f"{_figure.code(step.text)}{inner}</th><td>{_happens(step)}</td>"
         f"<td>{bar}{words if held else 'nothing'}</td></tr>"
     )
 
@@ -140,17 +117,7 @@ def _happens(step):
     elif any(again for _, again in step.inner):
         said.append("↻ computes again")
     if step.stored:
-        said.append(f"stores <code>{html.escape(' '.join(step.stored))}</code>")
+        said.append(f"stores {_figure.code(' '.join(step.stored))}")
     if step.used:
-        said.append(f"uses <code>{html.escape(' '.join(step.used))}</code>")
+        said.append(f"uses {_figure.code(' '.join(step.used))}")
     return "; ".join(said)
-
-
-def _style() -> str:
-    """The style of `_batching_page`, whose tables and buttons these are, and what is added."""
-    shared = _asset("batching.css").replace("viz-batching", "viz-passes")
-    return f"{shared}\n{_asset('passes.css')}"
-
-
-def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(f"_{name}").read_text("utf-8").strip()

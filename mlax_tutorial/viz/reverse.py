@@ -3,7 +3,7 @@
 `record` asks ``jax.vjp`` for the two programs that reverse mode makes of a function: one that computes the result
 and the values that are to be kept, and one that takes these, and the slope at the end, back to the arguments. Then it notes for each
 equation which values are held while it runs. What stands inside ``jax.checkpoint`` and does not depend on a slope is
-computed a second time. `Passes` shows the result; the markup is made in `_passes_page`.
+computed a second time. `Passes` shows the result; the markup is made in `_reverse_page`.
 """
 
 import dataclasses
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import jaxprs
-from mlax_tutorial.viz import _passes_page
-from mlax_tutorial.viz.tracing import _letters, _literal, _Names, _type
+from mlax_tutorial.viz import _reverse_page
+from mlax_tutorial.viz._notation import Names, letters, literal, type_of
 
 MOST = 200  # equations that are shown of each pass
 
@@ -109,10 +109,10 @@ class Passes:
         self.recording = recording
 
     def _repr_html_(self):
-        return _passes_page.page(self.recording)
+        return _reverse_page.page(self.recording)
 
     def __repr__(self):
-        return _passes_page.listing(self.recording)
+        return _reverse_page.listing(self.recording)
 
 
 def passes(function: Callable, *args: Any, argnums: Any = 0) -> Passes:
@@ -141,15 +141,15 @@ def passes(function: Callable, *args: Any, argnums: Any = 0) -> Passes:
       ...     return jnp.sin(jnp.sin(x))
       >>> viz.passes(wave, 1.0)
       passes of wave, given a:f32[]
-      forward                             held
+      forward                            held
         b:f32[] = sin a
-        c:f32[] = cos a                    4 B  stored
-        d:f32[] = sin b                    4 B
-        e:f32[] = cos b                    8 B  stored
+        c:f32[] = cos a                   4 B  stored
+        d:f32[] = sin b                   4 B
+        e:f32[] = cos b                   8 B  stored
       returns d, stores 8 B: c e
       backward, from the slope f
-        g:f32[] = mul f e                  8 B  uses e
-        h:f32[] = mul g c                  4 B  uses c
+        g:f32[] = mul f e                 8 B  uses e
+        h:f32[] = mul g c                 4 B  uses c
       gradient h; at most 8 B held, 0 equations computed again
       >>> viz.passes(jax.checkpoint(wave), 1.0).recording.kept
       0
@@ -187,7 +187,7 @@ def record(function: Callable, *args: Any, argnums: Any = 0) -> Recording:
         name=getattr(function, "__name__", type(function).__name__),
         inputs=tuple(v.typed() for v in inputs)
         + tuple(f"{v.typed()} (a constant from outside)" for v in constants),
-        stored=tuple(Value(v.name, _type(v.aval), _bytes(v.aval), v in given) for v in stored),
+        stored=tuple(Value(v.name, type_of(v.aval), _bytes(v.aval), v in given) for v in stored),
         forward=tuple(forward_steps[:MOST]),
         backward=tuple(backward_steps[:MOST]),
         outputs=tuple(map(_said, results[:count])),
@@ -246,7 +246,7 @@ class _Variable:
         self.aval, self.depends, self.name, self.needed = aval, depends, "_", False
 
     def typed(self):
-        return f"{self.name}:{_type(self.aval)}"
+        return f"{self.name}:{type_of(self.aval)}"
 
 
 class _Letters:
@@ -257,7 +257,7 @@ class _Letters:
 
     def give(self, variables):
         for variable in variables:
-            variable.name = _letters(self.count)
+            variable.name = letters(self.count)
             self.count += 1
 
 
@@ -273,7 +273,7 @@ class _Row:
 
     def text(self):
         """The equation, and the lines of what is inside it."""
-        names = _Names()
+        names = Names()
         for variable, value in zip(self.equation.invars, self.inputs, strict=True):
             if not hasattr(variable, "val"):
                 names.known[variable] = _said(value)
@@ -282,9 +282,9 @@ class _Row:
         first = names.equation(self.equation).split("\n")[0]
         lines = []
         for name, given, rows, results in self.inner:
-            letters = _Letters()
-            letters.give(given)
-            letters.give([out for row in rows for out in row.outputs if out.needed])
+            labels = _Letters()
+            labels.give(given)
+            labels.give([out for row in rows for out in row.outputs if out.needed])
             lines.append((f"  {name}: {' '.join(v.typed() for v in given)}", False))
             for row in rows:
                 text, inside = row.text()
@@ -294,7 +294,7 @@ class _Row:
 
 
 def _said(value):
-    return value.name if isinstance(value, _Variable) else _literal(value)
+    return value.name if isinstance(value, _Variable) else literal(value)
 
 
 def _flat(jaxpr, env, backward=False, inside=False):
@@ -357,7 +357,9 @@ def _inside(equation, label, jaxpr, inputs, backward, inside):
         )
         rows, results = _flat(opened, scope, backward, inside)
         after = list(depends)
-        if carry and label != "cond_jaxpr":  # what a loop hands on depends on slopes, once it did in any round
+        if (
+            carry and label != "cond_jaxpr"
+        ):  # what a loop hands on depends on slopes, once it did in any round
             start = _first_carried(equation, len(depends), carry)
             for i, result in enumerate(results[:carry]):
                 after[start + i] |= isinstance(result, _Variable) and result.depends
