@@ -1,8 +1,8 @@
 """``viz.key_tree``: the random keys that a function derives and uses up, as a tree; what is used twice stands out.
 
-`record` traces the function. `_keys_reading` follows every key through the jaxpr, `_keys_grouping` makes a tree of what
-it finds, and `KeyTree` shows it: in a notebook as a figure to step through, in a terminal as a listing. The markup is made in
-`_keys_page`.
+`record` traces the function. `_keys_reading` follows every key through the jaxpr and writes a ledger, `_keys_grouping`
+makes a tree of what it finds, and `KeyTree` shows it: in a notebook as a figure to step through, in a terminal as a
+listing. The markup is made in `_keys_page`.
 """
 
 from collections.abc import Callable
