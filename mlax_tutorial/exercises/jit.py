@@ -104,8 +104,8 @@ def _check_counter(counter):
     got = counter(state, x)
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, (tuple, list)) and len(got) == 2):
-        raise Failed("Return two things: the new state, and the result.", got=got)
+    if not (isinstance(got, tuple) and len(got) == 2):
+        raise Failed("Return two things, `return new_state, result`: the new state, and the result.", got=got)
     if isinstance(got[1], dict) and not isinstance(got[0], dict):
         raise Failed("The order is: first the new state, then the result.", got=got)
     if not isinstance(got[0], dict) or set(got[0]) != {"count", "largest"}:
@@ -286,6 +286,10 @@ def _check_steady(steady):
             f"The step was traced {len(seen)} times over {len(rates)} calls; it should be once. A number of Python's, of NumPy's and of JAX's "
             "have three types: make one of them before the jitted function is called.",
             shown=[("calls", "\n".join(log))],
+        )
+    if jnp.shape(seen[0]) != ():
+        raise Failed(
+            f"To the step the rate is an array of shape {jnp.shape(seen[0])}; it should be a scalar, of shape ()."
         )
     kind = jax.typeof(seen[0])
     if kind.dtype != jnp.float32 or kind.weak_type:
@@ -633,7 +637,10 @@ def _check_bucketed(bucketed):
 
         return reduce
 
-    lengths = sorted({max(1, 2**i + d) for i in range(10) for d in (-1, 0, 1)} | {100, 700, 1000})
+    lengths = sorted(
+        {max(1, 2**i + d) for i in range(10) for d in (-1, 0, 1)}
+        | {100, 200, 300, 400, 600, 700, 800, 900, 1000}
+    )
     random = np.random.default_rng(0)
     few = [1, 3, 6, 100, 101]
     for function, in_numpy, initial in (
@@ -848,10 +855,10 @@ def _alone(logits, labels, mask):
 def _check_masked_loss(masked_loss):
     random = np.random.default_rng(1)
 
-    def case(real, garbage=0.0, label=0, last=False):
+    def case(real, garbage=0.0, label=0, last=False, scale=3):
         mask = np.arange(4) < real
         mask = mask[::-1].copy() if last else mask
-        logits = random.normal(size=(4, 3)).astype(np.float32) * 3
+        logits = random.normal(size=(4, 3)).astype(np.float32) * scale
         labels = random.integers(0, 3, 4).astype(np.int32)
         logits[~mask], labels[~mask] = garbage, label
         return jnp.asarray(logits), jnp.asarray(labels), jnp.asarray(mask)
@@ -861,6 +868,7 @@ def _check_masked_loss(masked_loss):
 
     cases = [
         ("all rows count", case(4)),
+        ("large logits, whose exponentials are too large for float32", case(4, scale=90)),
         ("zeros in the rows that do not count", case(2)),
         ("the rows that count being the last ones", case(2, last=True)),
         ("label -1 in the rows that do not count", case(3, label=-1)),
@@ -919,8 +927,8 @@ def _check_masked_loss(masked_loss):
             else:
                 reason = f"The value is right, and the gradient is not, with {text}."
             raise Failed(reason, input=shown, expected=gradient, got=given)
-    checks.works_under_jit(masked_loss, *cases[1][1])
-    checks.traces(masked_loss, cases[1][1], case(3), case(1), case(0), exactly=1)
+    checks.works_under_jit(masked_loss, *cases[2][1])
+    checks.traces(masked_loss, cases[2][1], case(3), case(1), case(0), exactly=1)
 
 
 def _same_number(got, wrong, arguments):
@@ -983,6 +991,13 @@ def _loss_first_rows(logits, labels, mask):
     return _masked_loss(logits, labels, mask)
 
 
+def _loss_by_hand(logits, labels, mask):
+    logits = jnp.where(mask[:, None], logits, 0.0)
+    picked = jnp.take_along_axis(logits, jnp.where(mask, labels, 0)[:, None], 1)[:, 0]
+    losses = jnp.log(jnp.sum(jnp.exp(logits), axis=1)) - picked
+    return jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
 def _loss_no_softmax(logits, labels, mask):
     logits = jnp.where(mask[:, None], logits, 0.0)
     picked = jnp.take_along_axis(logits, jnp.where(mask, labels, 0)[:, None], 1)[:, 0]
@@ -1019,6 +1034,7 @@ masked_loss = Exercise(
         Mistake(_loss_first_rows, says="being the last ones"),
         Mistake(_loss_no_softmax, says="no logarithms of probabilities"),
         Mistake(_loss_sign, says="The sign"),
+        Mistake(_loss_by_hand, says="too large for float32"),
     ),
 )
 

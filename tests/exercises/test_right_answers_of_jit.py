@@ -69,10 +69,10 @@ def by_nan_to_num(state, x):
 
 
 @right(jit.counter)
-def a_list_of_two(state, x):
+def by_a_factor(state, x):
     largest = jax.lax.max(state["largest"], jnp.max(jnp.abs(x)))
     scale = jnp.where(largest > 0, 1 / largest, 0.0)
-    return [state | {"count": state["count"] + jnp.int32(1), "largest": largest}, x * scale]
+    return (state | {"count": state["count"] + jnp.int32(1), "largest": largest}, x * scale)
 
 
 @wrong(jit.counter)
