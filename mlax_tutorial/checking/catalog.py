@@ -15,7 +15,9 @@ ORDER = (
     "jit",
     "control_flow",
     "pytrees",
+    "autodiff",
     "vmap",
+    "transformations",
     "errors",
     "first_network",
 )
