@@ -329,6 +329,29 @@ def test_a_verdict_without_a_tag(book):
     only(book, "code cell 10", "prints a verdict on X1", "`claim-X1`")
 
 
+# Predictions
+
+
+ASKED = "What comes out? **Commit to an answer:** how many?"
+
+
+@pytest.mark.parametrize("tag, found", [("hide-output", 0), ("hide-input", 1)])
+def test_a_prediction(book, tag, found):
+    edit_source(book, "The second cell of text in a row.", ASKED)
+    edit_source(book, '```{code-cell}\nHTML("<table>', f'```{{code-cell}}\n:tags: [{tag}]\nHTML("<table>')
+    settle(book)
+    assert len(messages(book)) == found
+    if found:
+        only(book, "markdown cell", "asks for a prediction", "`hide-output`")
+
+
+def test_a_prediction_with_its_answer_in_the_text(book):
+    answer = f"{ASKED}\n\n<details>\n<summary>Reveal</summary>\n\nSeven.\n\n</details>"
+    edit_source(book, "The second cell of text in a row.", answer)
+    settle(book)
+    assert messages(book) == []
+
+
 # Exercises
 
 
