@@ -272,13 +272,19 @@ def _check_mean_of_positive(mean_of_positive):
             "This is right, but not beside an infinity or a NaN: times zero they are NaN. Choose by `jnp.where` instead.",
         ),
     ):
-        # what is recognised is said first
-        try:
+        if advice:
+            _explained(advice, checks.same, mean_of_positive(x), _mean_of_positive(x), input={"x": x})
+        else:
             checks.values(mean_of_positive, _mean_of_positive, examples=[(x,)], recognise=recognise)
-        except Failed as failure:
-            known = any(failure.message.startswith(text) for _, text in recognise)
-            failure.message = failure.message if known else f"{advice}\n{failure.message}".lstrip()
-            raise
+    with jax.disable_jit():  # XLA may make a choice of a product with a mask; nobody should rest on that
+        _explained(
+            "This is right only if the compiler is kind: written out, an infinity or a NaN times zero is NaN. Choose by "
+            "`jnp.where` instead.",
+            checks.same,
+            mean_of_positive(wild),
+            _mean_of_positive(wild),
+            input={"x": wild},
+        )
     values = inputs.arrays("n", sizes=(1, 2, 3, 5), special=(np.nan, -np.inf))
     checks.values(mean_of_positive, _mean_of_positive, values, recognise=recognise)
     for x in (mixed, none, wild):
@@ -302,6 +308,11 @@ def _mean_of_positive_zeros(x):
 def _mean_of_positive_product(x):
     positive = x > 0
     return (x * positive).sum() / jnp.maximum(positive.sum(), 1)
+
+
+def _mean_of_positive_ones(x):
+    ones = jnp.where(x > 0, 1.0, 0.0)
+    return jnp.sum(x * ones) / jnp.maximum(jnp.sum(ones), 1)
 
 
 def _mean_of_positive_of_none(x):
@@ -338,7 +349,8 @@ mean_of_positive = Exercise(
         Mistake(_mean_of_positive_broken, says="NonConcreteBooleanIndexError"),
         Mistake(_mean_of_positive_all, says="the number of all elements"),
         Mistake(_mean_of_positive_zeros, says="A zero is not positive"),
-        Mistake(_mean_of_positive_product, says="not beside an infinity"),
+        Mistake(_mean_of_positive_product, says="if the compiler is kind"),
+        Mistake(_mean_of_positive_ones, says="not beside an infinity"),
         Mistake(_mean_of_positive_of_none, says="not where nothing is positive"),
         Mistake(_mean_of_positive_python, says="TracerBoolConversionError"),
         Mistake(_mean_of_positive_stopped, says="The gradient is wrong"),
@@ -545,15 +557,13 @@ def _check_window(window):
         (lambda x, start: lax.dynamic_slice_in_dim(x, start + 1, 3), "The window begins one row too late."),
         (lambda x, start: x[:3], "This is the beginning of `x`, wherever `start` is."),
     ]
-    _explained(
-        "Every start makes a program of its own. Only the size has to be known while tracing.",
-        checks.traces,
-        window,
-        *[(x, int(start)) for _, start in calls],
-        exactly=1,
-    )
+    starts = [(x, int(start)) for _, start in calls]
+    if hasattr(original(window), "lower"):
+        advice = "Every start makes a program of its own. Only the size has to be known while tracing."
+        _explained(advice, checks.traces, window, *starts, exactly=1)
     checks.values(window, _window, inputs.together(some_rows), examples=calls, recognise=recognise, count=10)
     checks.works_under_jit(window, *calls[1])
+    checks.traces(window, *starts, exactly=1)
     checks.works_under_vmap(window, x, jnp.array([0, 3, 5]), in_axes=(None, 0))
     checks.gradients(window, _window, *calls[1], finite_differences=False)
 
