@@ -195,7 +195,7 @@ def _message(error):
     ]
     text = "\n".join(lines[:6])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
-    text = re.sub(r"/[^\s:,\"']*/([^\s/:,\"']+)", r"\1", text) if "://" not in text else text
+    text = re.sub(r"(?<!\w)/[^\s:,\"']*/([^\s/:,\"']+)", r"\1", text) if "://" not in text else text
     return text if len(text) <= 600 else text[:596] + " ..."
 
 
