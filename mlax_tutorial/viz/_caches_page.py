@@ -36,7 +36,7 @@ def page(watched) -> str:
 
 def said(call) -> str:
     """What happened at a call, in a sentence."""
-    why = "; ".join(call.why)
+    why = _why(call)
     if call.error:
         return f"It raised {call.error}"
     if call.traced:
@@ -44,6 +44,10 @@ def said(call) -> str:
     if call.compiled:
         return f"Not traced, but compiled anew: {why}."
     return "Taken from the cache." + (f" ({why.capitalize()}.)" if why else "")
+
+
+def _why(call):
+    return "; ".join(call.why).replace(" -> ", " → ")
 
 
 def _row(number, call, first):
@@ -60,7 +64,7 @@ def _row(number, call, first):
             )
             mark += _figure.unseen(f"{what}: program {program + 1}")
         cells.append(f'<td class="{" ".join(kinds)}">{mark}</td>')
-    why = call.error or "; ".join(call.why)
+    why = call.error or _why(call)
     words = call.outcome if call.error or not why else f"{call.outcome}: {why}"
     return (
         f'<tr data-program="{-1 if call.program is None else call.program}" '

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -98,7 +99,7 @@ def test_a_watched_function_goes_on():
     watched(X)
     figure = viz.jit_cache(watched, jnp.ones(4))
     assert figure.watched is watched and len(watched.calls) == 2
-    assert "x: f32[3] -&gt; f32[4], another shape" in figure._repr_html_()
+    assert "x: f32[3] → f32[4], another shape" in figure._repr_html_()
 
 
 def test_columns_live_from_their_trace_on():
@@ -123,6 +124,44 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     assert 'role="group" aria-label="The cache of &lt;lambda&gt;, call by call"' in body
     assert "traced: program 1" in body and "found: program" in shown("shapes")._repr_html_()
     assert "Traced and compiled: the first call." in body
+
+
+def test_in_a_browser(tmp_path):
+    sync_api = pytest.importorskip("playwright.sync_api")
+    if not Path("/usr/bin/chromium").is_file():
+        pytest.skip("no browser at /usr/bin/chromium")
+    figure = viz.jit_cache(lambda x: x + 1, X, jnp.ones(4), X, "text")._repr_html_()
+    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figure * 2}")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 390, "height": 800})
+        errors = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((tmp_path / "page.html").as_uri())
+        first, second = (page.locator(".viz-cache").nth(index) for index in range(2))
+        status = first.locator(".viz-status")
+        rows, programs = first.locator("tbody tr:visible"), first.locator(".viz-cache-entries li")
+        uses = programs.nth(0).locator(".viz-cache-uses")
+        assert status.inner_text() == "Call 1 of 4. Traced and compiled: the first call."
+        assert first.locator("tbody tr.viz-later").count() == 3 and uses.inner_text() == "1 call"
+        first.locator(".viz-next").click()
+        assert "f32[3] → f32[4], another shape" in status.inner_text()
+        page.keyboard.press("ArrowRight")
+        assert "from the cache" in status.inner_text() and uses.inner_text() == "2 calls"
+        assert "viz-cache-at" in programs.nth(0).get_attribute("class")
+        page.keyboard.press("End")
+        assert "It raised TypeError" in status.inner_text() and rows.count() == 4
+        assert first.locator(".viz-next").is_disabled()
+        first.locator("input").fill("0")
+        assert status.inner_text() == "Before the first call the cache is empty."
+        assert first.locator("li.viz-later").count() == 2
+        assert second.locator(".viz-status").inner_text().startswith("Call 1 of 4")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto((tmp_path / "page.html").as_uri())
+        assert page.locator("tbody tr:visible").count() == 8
+        assert page.locator(".viz-bar:visible").count() == 0
+        browser.close()
 
 
 def test_unknown_options_are_refused():
