@@ -96,8 +96,8 @@ def check(function, *args, argnums=0, directions=2) -> Report:
       A `Report`, which prints as a table.
 
     Raises:
-      GradientError: where a derivative is not within the tolerance of what was measured: about three digits
-        in float32, and five in float64.
+      GradientError: where a derivative is not within the tolerance of what was measured: two digits in float32,
+        five in float64, and none to speak of in bfloat16.
       TypeError, ValueError: where JAX refuses both modes: what it says of the reverse mode.
 
     Example:
