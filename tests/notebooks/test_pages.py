@@ -221,6 +221,14 @@ def test_exercises_are_read_as_python_would():
         assert [(each.name, each.title, each.stars, each.minutes) for each in read] == told
 
 
+def test_chapters_with_exercises_are_in_the_catalog():
+    """By the titles that they have in the book, and in its order."""
+    contents = [name for name in ("welcome", *tables.contents(Book())) if name in catalog.TITLES]
+    assert list(dict.fromkeys(contents)) == list(catalog.TITLES)
+    for name in catalog.chapters():
+        assert catalog.title(name) == sources.read(Book(), name).title
+
+
 @pytest.mark.parametrize("name", Book().names())
 def test_exercises_of_the_book_have_their_headings(name):
     """Seen from the sources alone: a guard looks at the built chapters, too."""
