@@ -3,7 +3,8 @@
 A jaxpr is a list of equations. Some equations hold further jaxprs in their parameters: ``jit``, ``scan``,
 ``cond``, ``while``, the custom derivative rules. Whoever reads only the outer list misses most of a program.
 
-- `walk` yields every equation, however deep; `count` counts them by name; `subjaxprs` is the step that both take.
+- `walk` yields every equation, however deep; `count` counts them by name; `subjaxprs` is the step that both take;
+  `lines` adds the line of Python that asked for each.
 - `interpret` runs a function equation by equation and lets you replace any primitive by a rule of your own.
 - `round_products` and `limit_loops` are two such interpreters: the first rehearses the default precision of
   a TPU, the second stops loops that never end.
@@ -11,11 +12,13 @@ A jaxpr is a list of equations. Some equations hold further jaxprs in their para
 
 import collections
 import functools
+import linecache
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
+from jax.extend import core, source_info_util
 
 CUSTOM = ("custom_jvp_call", "custom_vjp_call")
 CHECKPOINT = ("checkpoint", "remat", "remat2")  # one primitive, whose name has changed often
@@ -83,6 +86,35 @@ def count(fun, *args, **kwargs):
     return collections.Counter(equation.primitive.name for _, equation in walk(jaxpr))
 
 
+def lines(jaxpr, path=(), line=""):
+    """As `walk`, but yields ``(path, equation, line)``, with the line of Python that asked for the equation.
+
+    A line of JAX's own code does not count; then it is the line around it that called JAX. Equations of a backward
+    pass have the line of what they differentiate. Where the source is not known, the line is an empty string.
+
+    >>> import jax
+    >>> def f(x):
+    ...     y = jax.nn.relu(x)
+    ...     return y + 1.0
+    >>> for path, equation, line in lines(jax.make_jaxpr(f)(2.0)):
+    ...     print(equation.primitive.name, "|", line)
+    custom_jvp_call | y = jax.nn.relu(x)
+    jit | y = jax.nn.relu(x)
+    max | y = jax.nn.relu(x)
+    add | return y + 1.0
+    """
+    for equation in _equations(jaxpr):
+        here = _line(equation) or line  # what JAX has cached, the inside of its own functions, has none
+        yield path, equation, here
+        for name, inner in subjaxprs(equation):
+            yield from lines(inner, (*path, f"{_label(equation)}.{name}"), here)
+
+
+def _line(equation):
+    where = re.match(r"(.+?):(\d+)(?::\d+)?(?:\s|$)", source_info_util.summarize(equation.source_info))
+    return linecache.getline(where[1], int(where[2])).strip() if where else ""
+
+
 def _is_jaxpr(value):
     return isinstance(value, (core.ClosedJaxpr, core.Jaxpr))
 
@@ -128,7 +160,7 @@ def interpret(fun, rules):
     - ``jax.grad(interpret(f, rules))`` differentiates *through your rules*: the gradient is that of the
       interpreted function. Where ``f`` has a ``custom_jvp`` or ``custom_vjp``, it keeps it, interpreted like all else.
 
-    Every call traces ``fun`` anew: wrap the result in ``jax.jit`` if it is called often.
+    Every call goes through the equations in Python: wrap the result in ``jax.jit`` if it is called often.
 
     >>> import jax, jax.numpy as jnp
     >>> def minus(bind, x, **params):

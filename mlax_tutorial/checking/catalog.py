@@ -6,8 +6,21 @@ import pkgutil
 from mlax_tutorial import exercises
 from mlax_tutorial.checking.exercise import Exercise
 
-# Chapters in the order of the book. A module that is not named here comes after them, by its name.
-ORDER = ("welcome", "arrays", "tracing", "first_network")
+# Chapters in the order of the book, with their titles. A module that is not named here comes after them, by its name.
+TITLES = {
+    "welcome": "Welcome",
+    "arrays": "Arrays",
+    "randomness": "Randomness",
+    "tracing": "Tracing",
+    "jit": "jit",
+    "control_flow": "Control flow",
+    "pytrees": "Pytrees",
+    "autodiff": "Autodiff",
+    "vmap": "vmap",
+    "transformations": "Your own transformation",
+    "errors": "Errors, and how to read them",
+    "first_network": "A first network",
+}
 
 
 def chapters():
@@ -15,7 +28,8 @@ def chapters():
     names = [
         module.name for module in pkgutil.iter_modules(exercises.__path__) if not module.name.startswith("_")
     ]
-    return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+    order = list(TITLES)
+    return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def of(chapter):
@@ -25,5 +39,5 @@ def of(chapter):
 
 
 def title(chapter):
-    """A chapter's title, from its module's name: ``first_network`` is *First network*."""
-    return chapter.replace("_", " ").capitalize()
+    """A chapter's title; that of one which is not named above is made of its module's name."""
+    return TITLES.get(chapter) or chapter.replace("_", " ").capitalize()

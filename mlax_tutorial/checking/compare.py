@@ -22,28 +22,31 @@ def values(function, reference, *strategies, examples=(), count=20, recognise=()
       strategies: one for each argument, or one `inputs.together`; a plain value stands for itself.
       examples: tuples of arguments that are tried first.
       count: how many random inputs are tried. The smallest failing one found is shown.
-      recognise: pairs ``(wrong, diagnosis)``. If the answer agrees with ``wrong`` on every input tried, the
-        diagnosis leads the report.
+      recognise: pairs ``(wrong, diagnosis)``. If a result is wrong, and the answer agrees with ``wrong`` on every input
+        tried, the diagnosis leads the report.
 
     The result must be a `jax.Array` (or a tree of them) of the reference's shape and dtype.
     """
-    tried = []
+    tried, differing = [], []
 
     def attempt(arguments):
         expected = reference(*arguments)
-        got = function(*arguments)
+        got = function(*arguments)  # may raise a `Failed` of its own: then there is no result to recognise
         tried.append((arguments, got))
-        same(got, expected, input=named(reference, arguments), rtol=rtol, atol=atol)
+        try:
+            same(got, expected, input=named(reference, arguments), rtol=rtol, atol=atol)
+        except Failed as failure:
+            differing.append(failure)
+            raise
 
     try:
         for arguments in examples:
             attempt(tuple(arguments))
         if strategies:
             draws.search(attempt, strategies, count)
-    except Raised:
-        raise
     except Failed as failure:
-        for wrong, diagnosis in recognise:
+        known = recognise if any(failure is other for other in differing) else ()
+        for wrong, diagnosis in known:
             if _agrees(wrong, tried):
                 failure.message = f"{diagnosis}\n{failure.message}"
                 break
@@ -223,7 +226,10 @@ def _dtype(given):
             name = given.strip().rpartition(".")[2].lower()
             return jnp.dtype(name) if name == "bool" or not name.isalpha() else None
         if isinstance(given, type):
-            return jnp.dtype(given) if given.__name__ == jnp.dtype(given).name else None
+            dtype = jnp.dtype(
+                given.__name__
+            )  # by name: NumPy warns of a class without a dtype, like np.floating
+            return dtype if dtype.name == given.__name__ else None
         return given if isinstance(given, np.dtype) else None
     except (TypeError, ValueError):
         return None

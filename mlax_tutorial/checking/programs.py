@@ -3,13 +3,13 @@
 import contextlib
 import functools
 import inspect
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial import gradients as slopes
+from mlax_tutorial import jaxprs, retracing
 from mlax_tutorial.checking.compare import named, same
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.checking.outcome import Failed
@@ -86,17 +86,17 @@ def takes_batches(function, *arguments, batched=(0,), axes=1):
 def gradients(function, reference=None, *arguments, argnums=0, finite_differences=True):
     """The gradient equals the reference's, and the slope that finite differences measure.
 
-    Results that are not scalars are summed with weights first. Without a reference, only finite differences count;
-    they are taken in float32, so they tell a wrong gradient from a right one, not a good one from a better.
+    Results that are not scalars are summed with weights first. Finite differences are those of
+    `mlax_tutorial.gradients`; they tell a wrong gradient from a right one, not a good one from a better.
     """
     shown = {"input": named(reference or function, arguments)}
     for leaf in jax.tree.leaves(result := function(*arguments)):
         if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             raise Failed("The result is not floating, so it has no gradient.", got=result, **shown)
     with under("`jax.grad`"):
-        got = jax.grad(_weighted_sum(fresh(function)), argnums)(*arguments)
+        got = jax.grad(slopes.weighted_sum(fresh(function)), argnums)(*arguments)
     if reference is not None:
-        expected = jax.grad(_weighted_sum(reference), argnums)(*arguments)
+        expected = jax.grad(slopes.weighted_sum(reference), argnums)(*arguments)
         shown["expected"] = expected
         try:
             same(got, expected, rtol=1e-3, atol=1e-4 * (1 + _largest(expected)))
@@ -108,9 +108,12 @@ def gradients(function, reference=None, *arguments, argnums=0, finite_difference
     elif not _finite(got):
         raise Failed("The gradient is not finite.", got=got, **shown)
     if finite_differences and _finite(got):
+        found = got if isinstance(argnums, (tuple, list)) else (got,)
         for turn in (1, 2):
-            measured, by_gradient = _slopes(_weighted_sum(function), arguments, argnums, got, turn)
-            if not abs(measured - by_gradient) <= 2e-2 * (1 + abs(measured)):
+            direction = slopes.direction_of(arguments, argnums, turn)
+            measured, uncertainty, _ = slopes.slope(function, arguments, direction, argnums)
+            by_gradient = slopes.along(found, direction)
+            if not abs(measured - by_gradient) <= 2e-2 * (1 + abs(measured)) + uncertainty:
                 raise Failed(
                     "The gradient does not fit the function: a small step changes the result by another amount "
                     "than the gradient says.",
@@ -120,16 +123,6 @@ def gradients(function, reference=None, *arguments, argnums=0, finite_difference
                 )
 
 
-def _weighted_sum(function):
-    """The function followed by a weighted sum of all entries, so that each of them counts."""
-
-    def scalar(*arguments):
-        leaves = jax.tree.leaves(function(*arguments))
-        return sum(jnp.sum(leaf * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape)) for leaf in leaves)
-
-    return scalar
-
-
 def _finite(tree):
     return all(np.isfinite(np.asarray(leaf, np.float32)).all() for leaf in jax.tree.leaves(tree))
 
@@ -137,26 +130,6 @@ def _finite(tree):
 def _largest(tree):
     sizes = [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(tree) if jnp.size(leaf)]
     return max([size for size in sizes if np.isfinite(size)], default=0.0)
-
-
-def _slopes(scalar, arguments, argnums, gradient, turn, step=1e-2):
-    """The slope along one direction: measured by a step to either side, and by the gradient."""
-    positions = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    gradients = gradient if isinstance(argnums, (tuple, list)) else (gradient,)
-    directions = jax.tree.map(
-        lambda leaf: jnp.sin(turn + jnp.arange(leaf.size)).reshape(leaf.shape), gradients
-    )
-
-    def moved(by):
-        new = list(arguments)
-        for position, direction in zip(positions, directions, strict=True):
-            new[position] = jax.tree.map(
-                lambda leaf, d: leaf + (by * d).astype(jnp.result_type(leaf)), arguments[position], direction
-            )
-        return float(scalar(*new))
-
-    products = jax.tree.map(lambda one, other: float(jnp.vdot(one, other)), gradients, directions)
-    return (moved(step) - moved(-step)) / (2 * step), sum(jax.tree.leaves(products))
 
 
 def fresh(function):
@@ -198,15 +171,22 @@ def traces(function, *calls, exactly=None, at_most=None, static_argnums=()):
     wanted = exactly if exactly is not None else at_most
     if total == exactly or (at_most is not None and total <= at_most):
         return
-    log = [
-        f"{_signature_of(arguments)}: {'traced' if run == 1 else f'traced {run} times' if run else 'from the cache'}"
-        for arguments, run in zip(calls, runs, strict=True)
-    ]
+    log = []
+    for number, (arguments, run) in enumerate(zip(calls, runs, strict=True)):
+        outcome = "traced" if run == 1 else f"traced {run} times" if run else "from the cache"
+        why = _why_traced(jitted, arguments, calls[:number]) if run and number else ""
+        log.append(f"{_signature_of(arguments)}: {outcome}{why}")
     bound = "at most " if exactly is None else ""
     raise Failed(
         f"Your function was traced {_times(total)} over {len(calls)} calls; it should be {bound}{_times(wanted)}.",
         shown=[("calls", "\n".join(log))],
     )
+
+
+def _why_traced(jitted, arguments, before):
+    keys = [retracing.key(jitted, earlier, {}) for earlier in before]
+    found = retracing.nearest(retracing.key(jitted, arguments, {}), keys)
+    return f" ({'; '.join(found)})" if found else ""
 
 
 def forget(function):
@@ -235,26 +215,11 @@ def _signature_of(arguments):
 
 @contextlib.contextmanager
 def _counted(function):
-    """Counts how often Python starts the body of a function, however it is wrapped (PEP 669)."""
-    body, runs = underlying(original(function)), 0
-    if not inspect.isfunction(body):
+    """As `retracing.counted`, for what a reader hands in."""
+    if not inspect.isfunction(underlying(original(function))):
         raise Failed("The body of your function cannot be observed: hand in a plain `def`, jitted or not.")
-
-    def started(code, offset):
-        nonlocal runs
-        runs += 1
-
-    events = sys.monitoring
-    tool = next(i for i in (4, 3, 2, 5, 1, 0) if events.get_tool(i) is None)
-    events.use_tool_id(tool, "mlax_tutorial.checking")
-    events.register_callback(tool, events.events.PY_START, started)
-    events.set_local_events(tool, body.__code__, events.events.PY_START)
-    try:
-        yield lambda: runs
-    finally:
-        events.set_local_events(tool, body.__code__, 0)
-        events.register_callback(tool, events.events.PY_START, None)
-        events.free_tool_id(tool)
+    with retracing.counted(original(function)) as count:
+        yield count
 
 
 # Jaxprs

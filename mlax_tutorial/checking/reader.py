@@ -15,6 +15,7 @@ import jax
 from mlax_tutorial.checking import limits
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
+from mlax_tutorial.retracing import underlying
 
 _PACKAGE = pathlib.Path(__file__).parent.parent
 _LIBRARIES = tuple(str(pathlib.Path(module.__file__).parent) + "/" for module in (ast, jax))
@@ -42,22 +43,6 @@ def is_open(answer):
         return any(item is ... for item in answer)
     function = underlying(answer)
     return isinstance(function, types.FunctionType) and (_is_empty(function) or _has_gap(function))
-
-
-def underlying(function):
-    """The Python function inside ``jax.jit``, ``functools.partial``, a bound method or a decorated function."""
-    for _ in range(20):
-        if isinstance(function, functools.partial):
-            function = function.func
-        elif isinstance(function, types.MethodType):
-            function = function.__func__
-        elif not isinstance(function, types.FunctionType) and hasattr(function, "__wrapped__"):
-            function = function.__wrapped__
-        elif isinstance(function, types.FunctionType) and "__wrapped__" in function.__dict__:
-            function = function.__wrapped__
-        else:
-            break
-    return function
 
 
 def _is_empty(function):
@@ -210,7 +195,7 @@ def _message(error):
     ]
     text = "\n".join(lines[:6])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
-    text = re.sub(r"/[^\s:,\"']*/([^\s/:,\"']+)", r"\1", text) if "://" not in text else text
+    text = re.sub(r"(?<!\w)/[^\s:,\"']*/([^\s/:,\"']+)", r"\1", text) if "://" not in text else text
     return text if len(text) <= 600 else text[:596] + " ..."
 
 

@@ -2,6 +2,12 @@
 
 - :func:`subplots` begins a figure in the book's style, :func:`show` puts it on the page.
 - ``trace`` steps through a function and the program that JAX records of it.
+- ``key_tree`` shows which random keys a function derives, and which it uses twice.
+- ``batch`` shows what ``jax.vmap`` makes of a function, equation by equation.
+- ``jit_cache`` shows which calls of a function are traced, why, and which find their program in the cache.
+- ``passes`` shows the forward and the backward pass of a function, and what is stored and computed again.
+- ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
+- ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
 
 Matplotlib is imported by the first figure, not by this package.
@@ -11,13 +17,35 @@ from mlax_tutorial.viz.show import show
 from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
-__all__ = ["show", "show_source", "subplots", "trace"]
+__all__ = [
+    "batch",
+    "jit_cache",
+    "key_tree",
+    "passes",
+    "show",
+    "show_source",
+    "subplots",
+    "trace",
+    "traceback",
+    "tree",
+]
+
+# Modules of their own, and not small ones.
+_LATE = {
+    "trace": "mlax_tutorial.viz.tracing",
+    "key_tree": "mlax_tutorial.viz.keys",
+    "tree": "mlax_tutorial.viz.trees",
+    "batch": "mlax_tutorial.viz.batching",
+    "passes": "mlax_tutorial.viz.reverse",
+    "traceback": "mlax_tutorial.viz.failures",
+    "jit_cache": "mlax_tutorial.viz.caches",
+}
 
 
 def __getattr__(name):
-    if name == "trace":  # a module of its own, and not a small one
+    if name in _LATE:
         from importlib import import_module
 
-        globals()["trace"] = function = import_module("mlax_tutorial.viz.tracing").trace
+        globals()[name] = function = getattr(import_module(_LATE[name]), name)
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,8 @@
 """The markup of ``viz.trace``: a page that can be read without scripts, and stepped through with them."""
 
-import hashlib
 import html
-import json
-from importlib import resources
+
+from mlax_tutorial.viz import _figure
 
 
 def listing(recording) -> str:
@@ -41,7 +40,7 @@ def page(recording) -> str:
     source = "".join(f"<li><code>{html.escape(line) or ' '}</code></li>" for line in recording.source)
     if not source:
         source = "<li><em>Python cannot find the source of this function.</em></li>"
-    equations = "".join(f"<li><code>{html.escape(text)}</code></li>" for text in recording.equations)
+    equations = "".join(f"<li>{_figure.code(text)}</li>" for text in recording.equations)
     if not equations:
         equations = (
             "<li class='viz-trace-none'><em>No equation: nothing is left for the device to compute.</em></li>"
@@ -56,26 +55,16 @@ def page(recording) -> str:
         for step in recording.steps
     ]
     inputs = html.escape(", ".join(recording.inputs) or "none")
-    body = f"""<div class="viz-trace-bar" hidden>
-<button type="button" class="viz-trace-previous" aria-label="Previous line">◀</button>
-<button type="button" class="viz-trace-next" aria-label="Next line">▶</button>
-<input type="range" min="0" max="{len(steps)}" value="0" aria-label="Executed lines">
-{_toggle(recording)}<span class="viz-trace-status" aria-live="polite"></span>
-</div>
+    body = f"""{_figure.bar(len(steps), "line", "Executed lines", more=_toggle(recording))}
 <div class="viz-trace-panes">
 <div><p class="viz-trace-head">Python</p><ol class="viz-trace-source">{source}</ol></div>
 <div><p class="viz-trace-head">Recorded; inputs {inputs}</p><ol class="viz-trace-equations">{equations}</ol>
 <p class="viz-trace-end">{ending}</p></div>
 </div>
 {_program(recording)}"""
-    name = "viz-trace-" + hashlib.sha256((body + str(steps)).encode()).hexdigest()[:10]
-    data = html.escape(json.dumps({"steps": steps, "error": recording.error or ""}), quote=True)
-    label = html.escape(f"Stepping through {recording.name}: source lines and the equations that each adds")
-    return (
-        f'<div class="viz-trace {name}" role="group" aria-label="{label}" data-trace="{data}">\n'
-        f"<style>{_asset('css')}</style>\n{body}\n</div>\n"
-        f"<script>{_asset('js').replace('NAME', name)}</script>"
-    )
+    label = f"Stepping through {recording.name}: source lines and the equations that each adds"
+    data = {"steps": steps, "error": recording.error or ""}
+    return _figure.frame("trace", body, label, script=True, data=data)
 
 
 def _toggle(recording) -> str:
@@ -89,19 +78,15 @@ def _program(recording) -> str:
         return ""
     blocks = []
     for block in recording.program.blocks:
-        inner = "".join(f"<li><code>{html.escape(text)}</code></li>" for text in block.fused)
+        inner = "".join(f"<li>{_figure.code(text)}</li>" for text in block.fused)
         if block.fused:
-            title = f"fused into one: <code>{html.escape(block.text)}</code>"
+            title = f"fused into one: {_figure.code(block.text)}"
             blocks.append(f'<li class="viz-trace-fused">{title}<ol>{inner}</ol></li>')
         else:
-            blocks.append(f"<li><code>{html.escape(block.text)}</code></li>")
+            blocks.append(f"<li>{_figure.code(block.text)}</li>")
     empty = "<li><em>No instruction: the inputs are returned as they are.</em></li>"
     return (
         '<div class="viz-trace-program"><p class="viz-trace-head">The program that XLA made of it for this '
         f"{html.escape(recording.program.platform.upper())}; fused groups are outlined</p>"
         f"<ol>{''.join(blocks) or empty}</ol></div>"
     )
-
-
-def _asset(ending: str) -> str:
-    return resources.files(__package__).joinpath(f"_tracing.{ending}").read_text("utf-8").strip()

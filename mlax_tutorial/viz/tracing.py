@@ -18,8 +18,8 @@ import jax
 from jax.extend import core
 from jax.interpreters import mlir
 
-from mlax_tutorial.jaxprs import subjaxprs
 from mlax_tutorial.viz import _tracing_page
+from mlax_tutorial.viz._notation import Names
 from mlax_tutorial.viz._tracing_program import Program, optimised
 
 
@@ -117,7 +117,7 @@ def record(function: Callable, *args: Any, **kwargs: Any) -> Recording:
     lines, first = _source(own)
     watcher = _Watcher(own, first, len(lines))
     jaxpr, error = _jaxpr(function, args, kwargs, watcher)
-    names = _Names()
+    names = Names()
     inputs = tuple(names.typed(variable) for variable in jaxpr.jaxpr.invars)
     constants = [names.typed(variable) for variable in jaxpr.jaxpr.constvars]
     equations = tuple(names.equation(equation) for equation in _unmarked(jaxpr.jaxpr.eqns))
@@ -293,88 +293,3 @@ def _steps(equations, watcher) -> tuple[Step, ...]:
     # Without a mark of its own: made before the first line, or, where all lines stand in an inner function, after it.
     ordered = later.get(-1, []) + ordered if marked else ordered + later.get(-1, [])
     return tuple(Step(line, tuple(added), inner, known) for line, added, inner, known in ordered)
-
-
-class _Names:
-    """Names variables a, b, c, … as they appear, and writes equations in the notation of JAX's jaxprs."""
-
-    def __init__(self):
-        self.known = {}
-
-    def typed(self, variable) -> str:
-        return f"{self.use(variable)}:{_type(variable.aval)}"
-
-    def use(self, variable) -> str:
-        if hasattr(variable, "val"):
-            return _literal(variable)
-        if type(variable).__name__ == "DropVar":
-            return "_"
-        if variable not in self.known:
-            self.known[variable] = _letters(len(self.known))
-        return self.known[variable]
-
-    def equation(self, equation, indent: str = "") -> str:
-        inputs = [self.use(variable) for variable in equation.invars]
-        outputs = [self.typed(variable) for variable in equation.outvars]
-        inner = list(subjaxprs(equation))
-        held = {name.split("[")[0] for name, _ in inner}
-        texts = {
-            name: _parameter(value)
-            for name, value in sorted(equation.params.items())
-            if name not in _QUIET | held
-        }
-        shown = " ".join(f"{name}={text}" for name, text in texts.items() if text)
-        params = f"[{shown}]" if shown else ""
-        left = f"{' '.join(outputs)} = " if outputs else ""
-        text = [f"{indent}{left}{equation.primitive.name}{params} {' '.join(inputs)}".rstrip()]
-        for name, jaxpr in inner:
-            jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-            names = _Names()
-            given = " ".join(names.typed(variable) for variable in jaxpr.invars)
-            text.append(f"{indent}  {name}: {given}")
-            text += [names.equation(each, indent + "    ") for each in jaxpr.eqns]
-            text.append(
-                f"{indent}    gives {' '.join(names.use(variable) for variable in jaxpr.outvars) or 'nothing'}"
-            )
-        return "\n".join(text)
-
-
-# Parameters that say how, not what: left out, as JAX's own notation would fill the page with them.
-_QUIET = frozenset(
-    "accuracy call_jaxpr_thunk ctx_mesh donated_invars ft_in ft_out fwd_jaxpr_thunk in_layouts in_shardings inline "
-    "keep_unused linear num_carry num_consts out_layouts out_sharding out_shardings resource_env sharding split_transpose "
-    "symbolic_zeros unroll".split()
-)
-
-
-def _type(aval) -> str:
-    return aval.str_short(short_dtypes=True) if hasattr(aval, "str_short") else str(aval)
-
-
-def _literal(variable) -> str:
-    value = variable.val
-    text = (
-        f"{float(value):.4g}"
-        if getattr(variable.aval, "shape", None) == () and _is_floating(value)
-        else str(value)
-    )
-    if "." not in text and "e" not in text and _is_floating(value):
-        text += ".0"
-    return f"{text}:{_type(variable.aval)}"
-
-
-def _is_floating(value) -> bool:
-    return hasattr(value, "dtype") and value.dtype.kind == "f" or isinstance(value, float)
-
-
-def _letters(number: int) -> str:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return letters[number] if number < 26 else _letters(number // 26 - 1) + letters[number % 26]
-
-
-def _parameter(value) -> str:
-    """A parameter in few words; nothing for what says nothing, or is too long."""
-    if value is None or value is False or callable(value) or (isinstance(value, tuple) and not value):
-        return ""
-    text = str(getattr(value, "name", value))
-    return text if len(text) <= 40 and " at 0x" not in text and "\n" not in text else ""

@@ -107,6 +107,27 @@ def test_recognising_does_not_call_the_answer_again(grade):
     assert len(calls) == 1
 
 
+def test_nothing_is_recognised_without_a_wrong_result(grade):
+    """What fails before there is a result, on the first input or on a later one, is not what `wrong` does."""
+    recognise = [(lambda x: x + x, "You add.")]
+
+    def check(refused):
+        def check(f):
+            def careful(x):
+                if x.size == refused:
+                    raise Failed("This is refused.")
+                return f(x)
+
+            examples = [(X,), (X[:2],)]
+            checks.values(careful, double, examples=examples, recognise=recognise)
+
+        return check
+
+    for size in (3, 2):
+        outcome = fails(grade, double, check(size), "This is refused.")
+        assert "You add." not in outcome.text
+
+
 def test_a_number_in_a_tree_is_among_the_differences(grade):
     def check(f):
         checks.values(f, lambda x: {"loss": x.sum(), "twice": 2 * x}, examples=[(X,)])
@@ -329,6 +350,20 @@ def test_answers(grade):
     fails(grade, ["float32", 3, True], check, "a dict is asked for", solution=expected)
 
 
+def test_answers_that_name_dtypes(grade, recwarn):
+    expected = {"a": jnp.dtype("float32"), "b": jnp.dtype("bool"), "c": jnp.dtype("bfloat16")}
+
+    def check(given):
+        checks.answers(given, expected)
+
+    passes(grade, {"a": np.float32, "b": bool, "c": jnp.bfloat16}, check)
+    passes(grade, {"a": "jnp.Float32", "b": np.bool_, "c": "bfloat16"}, check, solution=expected)
+    for other in (np.floating, np.inexact, np.generic, float, "float", dict, None, 32):
+        fails(grade, {**expected, "a": other}, check, "with its width", solution=expected)
+    fails(grade, {**expected, "a": np.float64}, check, "`a` is not right yet", solution=expected)
+    assert not recwarn.list
+
+
 # Transformations
 
 
@@ -448,7 +483,7 @@ def test_traces(grade):
     assert dict(outcome.shown)["calls"].splitlines() == [
         "float32[3]: traced",
         "float32[3]: from the cache",
-        "float32[2]: traced",
+        "float32[2]: traced (x: f32[3] -> f32[2], another shape)",
         "float32[3]: from the cache",
     ]
     fails(grade, jax.jit(double), lambda f: checks.traces(f, *calls, at_most=1), "at most once")

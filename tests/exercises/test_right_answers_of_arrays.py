@@ -6,21 +6,13 @@ import statistics
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jax import lax
 
-from mlax_tutorial.checking.outcome import PASSED
 from mlax_tutorial.exercises import arrays
 
-RIGHT = []
+from .right_answers import PASSED, Answers
 
-
-def right(exercise):
-    def register(answer):
-        RIGHT.append(pytest.param(exercise, answer, id=f"{exercise.name}-{len(RIGHT)}"))
-        return answer
-
-    return register
+right = Answers(PASSED)
 
 
 # dtypes
@@ -215,7 +207,4 @@ def with_a_print(buffer, count, row):
 right(arrays.push)(jax.jit(lambda b, i, r: b.at[i % len(b)].set(r), donate_argnums=0))
 
 
-@pytest.mark.parametrize("exercise, answer", RIGHT)
-def test_passes(exercise, answer):
-    outcome = exercise.grade(answer, seconds=60)
-    assert outcome.status == PASSED, str(outcome)
+test_right_answers_pass = right.test()

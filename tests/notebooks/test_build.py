@@ -31,7 +31,7 @@ def test_the_sample_shows_what_it_should(built):
     notebook = read(built)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, 11))
-    assert code[1].outputs[0].text == "a third is 0.3333\n"
+    assert code[1].outputs[0].text == "X1 holds: a third is 0.3333\n"
     assert code[2].outputs[0].data["text/plain"] == "42"
     assert code[8].outputs[0].text == "and after a warning\n"
     assert code[8].outputs[1].text.startswith("<this cell>: UserWarning: with the path")

@@ -83,7 +83,7 @@ def test_a_cell_missing_at_the_end(book):
 
 def test_an_output_edited_by_hand(book):
     notebook = read(book)
-    notebook.cells[2].outputs[0].text = "a third is 0.3334\n"
+    notebook.cells[2].outputs[0].text = "X1 holds: a third is 0.3334\n"
     write(book, notebook)
     only(book, "its notebook was edited", "build sample")
 
@@ -313,7 +313,73 @@ def test_tags(book, tag, part):
 def test_a_claim_that_is_owed(book):
     edit_source(book, ":tags: [claim-X1]\n", "")
     settle(book)
-    only(book, "owes claim X1 (a third is no decimal)", "`claim-X1`")
+    owed, untagged = messages(book)
+    assert "owes claim X1 (a third is no decimal)" in owed and "`claim-X1`" in owed
+    assert "prints a verdict on X1 without the tag" in untagged
+
+
+def test_a_claim_without_a_verdict(book):
+    edit_source(book, "X1 holds: a third", "X1: a third")
+    settle(book, [stream("X1: a third is 0.3333\n")])
+    only(book, "no cell says what came out", "`X1 holds: …`", "no longer holds")
+
+
+def test_a_verdict_without_a_tag(book):
+    with_outputs(book, "print('X1 holds')", stream("X1 no longer holds\n"))
+    only(book, "code cell 10", "prints a verdict on X1", "`claim-X1`")
+
+
+# Predictions
+
+
+ASKED = "What comes out? **Commit to an answer:** how many?"
+
+
+@pytest.mark.parametrize("tag, found", [("hide-output", 0), ("hide-input", 1)])
+def test_a_prediction(book, tag, found):
+    edit_source(book, "The second cell of text in a row.", ASKED)
+    edit_source(book, '```{code-cell}\nHTML("<table>', f'```{{code-cell}}\n:tags: [{tag}]\nHTML("<table>')
+    settle(book)
+    assert len(messages(book)) == found
+    if found:
+        only(book, "markdown cell", "asks for a prediction", "`hide-output`")
+
+
+def test_a_prediction_with_its_answer_in_the_text(book):
+    answer = f"{ASKED}\n\n<details>\n<summary>Reveal</summary>\n\nSeven.\n\n</details>"
+    edit_source(book, "The second cell of text in a row.", answer)
+    settle(book)
+    assert messages(book) == []
+
+
+# Exercises
+
+
+MODULE = 'double = Exercise(\n    title="Double it",\n    stars=2,\n    minutes=5,\n)\n'
+
+
+def with_exercise(book, heading: str) -> None:
+    """A chapter with one exercise, in step."""
+    (book.package / "exercises").mkdir()
+    (book.package / "exercises" / "sample.py").write_text(MODULE)
+    edit_source(book, "The second cell of text in a row.", heading)
+    settle(book)
+
+
+def test_an_exercise_under_its_heading(book):
+    with_exercise(book, "### Exercise: double ★★☆ (5 min)")
+    assert messages(book) == []
+
+
+def test_an_exercise_without_its_heading(book):
+    with_exercise(book, "### Double it")
+    only(book, "an exercise without its heading: write `### Exercise: double ★★☆ (5 min)`")
+
+
+def test_a_heading_that_says_otherwise(book):
+    with_exercise(book, "### Exercise: double ★☆☆ (5 min)")
+    found = messages(book)
+    assert len(found) == 2 and "does not say what mlax_tutorial/exercises/sample.py says" in found[1]
 
 
 # What readers see
@@ -394,7 +460,16 @@ def test_a_notebook_without_a_source(book):
 def test_generated_pages_out_of_date(book):
     edit_record(book, exercises=["one"], title="Another title")
     found = guards.check(book, [])
-    assert [message.partition(" is out of date")[0] for message in found] == ["book/status.md", "README.md"]
+    assert [message.partition(" is out of date")[0] for message in found] == [
+        "book/status.md",
+        "book/claims.md",
+        "README.md",
+    ]
+    book.exercises_page.write_text("edited by hand")
+    assert (
+        "book/exercises.md is out of date: run `.venv/bin/python -m tools.notebooks pages`"
+        in guards.check(book, [])
+    )
 
 
 def test_the_command_line_fails(book, capsys):

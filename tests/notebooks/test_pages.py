@@ -1,13 +1,15 @@
-"""The status page and the README's table say what the record says."""
+"""The generated pages and the README's table say what the record, the notebooks and the exercises say."""
 
 import json
 
+import nbformat
 import pytest
 
-from tools.notebooks import pages, record
-from tools.notebooks.places import Problem
+from mlax_tutorial.checking import catalog
+from tools.notebooks import claims, exercises, guards, pages, record, sources, tables
+from tools.notebooks.places import Book, Problem
 
-from .conftest import edit_record
+from .conftest import edit_record, read, write
 
 RUN = {
     "chapter": "sample",
@@ -45,11 +47,6 @@ def test_a_row_of_the_status_page(book):
         "X1",
         "not yet run on a TPU",
     ]
-    assert row(pages.status(book), "X1") == [
-        "X1",
-        "a third is no decimal",
-        "[1. A small chapter](sample.ipynb)",
-    ]
 
 
 def test_chapters_stand_in_the_order_of_the_contents(book):
@@ -59,7 +56,7 @@ def test_chapters_stand_in_the_order_of_the_contents(book):
     (book.root / "_toc.yml").write_text(
         "root: book/welcome\nchapters:\n- file: book/second\n- file: book/sample\n"
     )
-    assert [name for name, _ in pages.chapters(book)] == ["welcome", "second", "sample", "aside"]
+    assert [name for name, _ in tables.chapters(book)] == ["welcome", "second", "sample", "aside"]
 
 
 def test_a_page_outside_the_contents_links_to_colab(built):
@@ -96,6 +93,150 @@ def test_a_line_pasted_wrongly(book, line, said):
         pages.status(book)
     assert said in str(caught.value)
     assert pages.out_of_date(book) == [str(caught.value)]
+
+
+# Claims
+
+
+def cell(text: str, *tags: str, kind: str = "code"):
+    """A cell that printed this text, or holds it."""
+    outputs = (
+        {"outputs": [{"output_type": "stream", "name": "stdout", "text": text}]} if kind == "code" else {}
+    )
+    return nbformat.from_dict(
+        {"cell_type": kind, "source": text, "metadata": {"tags": [f"claim-{tag}" for tag in tags]}} | outputs
+    )
+
+
+def test_a_row_of_the_page_of_claims(book):
+    edit_record(book, python="3.13", jax="0.12.0", date="2026-11-20", hardware="CPU, 2 cores")
+    (book.root / "_toc.yml").write_text("chapters:\n  - file: book/sample\n")
+    book.devices.write_text(
+        "\n".join(json.dumps(RUN | {"date": day}) for day in ("2026-11-21", "2026-11-22"))
+    )
+    text = claims.page(book, pages.devices(book))
+    assert row(text, "X1") == [
+        "X1",
+        "a third is no decimal",
+        "holds: a third is 0.3333",
+        "1. A small chapter: [A small chapter](sample.ipynb#claim-X1)",
+        "CPU, 2 cores; asserted on TPU v5 lite, JAX 0.7.2, 2026-11-22",
+        "Python 3.13, JAX 0.12.0",
+        "2026-11-20",
+    ]
+    assert "Still owed" not in text
+
+
+@pytest.mark.parametrize(
+    "printed, verdicts",
+    [
+        ("J1 holds", [("J1", "holds")]),
+        ("J1 holds (cpu, jax 0.12.0, NumPy 2.5)\n", [("J1", "holds")]),
+        ("T2 holds, but\nnot (always) (cpu,\njax 0.12)\n", [("T2", "holds, but not (always)")]),
+        ("some text\nL10 no longer holds: a (b)", [("L10", "no longer holds: a (b)")]),
+        ("J1 does not hold\nJ2 holds\n", [("J1", "does not hold"), ("J2", "holds")]),
+        ("J1 holdsnot\n J2 holds\nit holds\nJ1: holds", []),
+    ],
+)
+def test_verdicts_are_read_from_what_a_cell_printed(printed, verdicts):
+    assert claims.verdicts(cell(printed)) == verdicts
+
+
+def test_cells_have_places():
+    text = "# Title\n\nWords.\n\n```python\n# a comment\n```\n\n## A section"
+    cells = [
+        cell(text, kind="markdown"),
+        cell("J1 holds", "J1"),
+        cell("J1 holds: twice\nJ2 holds", "J1", "J2"),
+        cell("no heading", kind="markdown"),
+        cell("", "J1"),
+    ]
+    found = claims.places(cells)
+    assert [(place.section, place.anchor, place.verdicts) for place in found] == [
+        ("A section", "claim-J1", ["holds"]),
+        ("A section", "claim-J1-2", ["holds: twice"]),
+        ("A section", "claim-J2", ["holds"]),
+        ("A section", "claim-J1-3", []),
+    ]
+
+
+def test_links_to_several_cells_tell_them_apart(book):
+    (book.root / "_toc.yml").write_text("chapters:\n  - file: book/sample\n")
+    notebook = read(book)
+    notebook.cells += [nbformat.from_dict({**notebook.cells[2], "id": id_}) for id_ in ("second", "third")]
+    write(book, notebook)
+    line = row(claims.page(book, []), "X1")
+    assert line[2].count("<br>") == 2
+    assert line[3].endswith("[A small chapter, cell 3](sample.ipynb#claim-X1-3)")
+
+
+def test_words_of_a_verdict_are_no_markup(book):
+    notebook = read(book)
+    notebook.cells[2].outputs[0].text = "X1 holds: ['a*b'] | `c` <d>\n"
+    write(book, notebook)
+    (line,) = [line for line in claims.page(book, []).splitlines() if line.startswith("| X1")]
+    assert r"holds: \['a\*b'\] \| \`c\` \<d\> |" in line
+
+
+def test_a_claim_of_a_chapter_that_is_not_written(book):
+    known = claims.known(book)
+    known["X1"]["chapters"].append("many_devices")
+    known["X2"] = {"statement": "another", "chapters": ["layers"]}
+    book.claims.write_text(json.dumps(known))
+    text = claims.page(book, []).partition("## Still owed")[2]
+    assert row(text, "X1")[2] == "Many devices" and row(text, "X2") == ["X2", "another", "Layers"]
+
+
+# Exercises
+
+
+def test_a_row_of_the_page_of_exercises(book):
+    (book.root / "_toc.yml").write_text("chapters:\n  - file: book/sample\n")
+    (book.package / "exercises").mkdir()
+    (book.package / "exercises" / "sample.py").write_text(
+        "import that_is_missing\n"
+        'b_2 = Exercise(title="Second, *bold*", stars=3, minutes=20, why=f"{x}")\n'
+        'a = Exercise(title="First", stars=1, minutes=5)\n'
+        'hidden = Exercise(title="Not in the chapter", stars=1, minutes=5)\n'
+    )
+    text = book.source("sample").read_text()
+    headings = "### Exercise: a ★☆☆ (5 min)\n\nWords.\n\n### Exercise: b_2 ★★★ (20 min)"
+    book.source("sample").write_text(text.replace("The second cell of text in a row.", headings))
+    edit_record(book, exercises=["a", "b_2"])
+    text = exercises.page(book)
+    assert "\n2 exercises, each" in text and "## [1. A small chapter](sample.ipynb)" in text
+    assert row(text, "[`b_2`]") == [
+        "[`b_2`](sample.ipynb#exercise-b_2--20-min)",
+        r"Second, \*bold\*",
+        "★★★",
+        "20 min",
+    ]
+    assert text.index("[`a`]") < text.index("[`b_2`]") and "Not in the chapter" not in text
+
+
+def test_exercises_are_read_as_python_would():
+    for chapter in catalog.chapters():
+        told = [(each.name, each.title, each.stars, each.minutes) for each in catalog.of(chapter)]
+        read = exercises.defined(Book(), chapter)
+        assert [(each.name, each.title, each.stars, each.minutes) for each in read] == told
+
+
+def test_chapters_with_exercises_are_in_the_catalog():
+    """By the titles that they have in the book, and in its order."""
+    contents = [name for name in ("welcome", *tables.contents(Book())) if name in catalog.TITLES]
+    assert list(dict.fromkeys(contents)) == list(catalog.TITLES)
+    for name in catalog.chapters():
+        assert catalog.title(name) == sources.read(Book(), name).title
+
+
+@pytest.mark.parametrize("name", Book().names())
+def test_exercises_of_the_book_have_their_headings(name):
+    """Seen from the sources alone: a guard looks at the built chapters, too."""
+    chapter = guards.Chapter(Book(), sources.read(Book(), name), None, None)
+    assert list(guards.exercises_have_headings(chapter)) == []
+
+
+# The README
 
 
 def test_the_readme_keeps_its_own_words(book):

@@ -4,6 +4,7 @@ import subprocess
 import tomllib
 
 from tools import project
+from tools.notebooks.places import Book
 
 from .conftest import new_book
 
@@ -27,7 +28,7 @@ def test_the_requirement_names_an_extra_that_exists():
 
 
 def test_no_other_file_names_the_repository():
-    """Generated files do (notebooks, the status page, the README's table); a check keeps these up to date."""
+    """Generated files do (notebooks, pages, the README's table); a check keeps these up to date."""
     command = [
         "git",
         "grep",
@@ -43,4 +44,5 @@ def test_no_other_file_names_the_repository():
     if listed.returncode not in (0, 1):  # not a git checkout
         listed = None
     found = set(listed.stdout.split()) if listed else {"pyproject.toml"}
-    assert found <= {"pyproject.toml", "README.md", "book/status.md"}
+    generated = {Book().relative(path) for path in Book().generated}
+    assert found <= {"pyproject.toml", "README.md", *generated}

@@ -62,7 +62,7 @@ def test_tampered_outputs(book):
     # Seen to differ: a number, a drawing, pixels, a table, an output that is gone, an output too many, an error.
     notebook = read(book)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    code[1].outputs[0].text = "a third is 0.3334\n"
+    code[1].outputs[0].text = "X1 holds: a third is 0.3334\n"
     code[3].outputs[0].data["text/html"] = code[3].outputs[0].data["text/html"].replace("60.25", "61.25")
     code[4].outputs[0].data["image/png"] = repainted(code[4].outputs[0].data["image/png"], visibly=True)
     code[5].outputs[0].data["text/html"] = code[5].outputs[0].data["text/html"].replace("7", "8")

@@ -3,6 +3,7 @@
 import base64
 import re
 
+import nbformat
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
@@ -95,6 +96,47 @@ def test_boxes_take_their_title(tmp_path, opening, classes, title):
     assert sorted(found.split()) == sorted(["admonition", *classes.split()])
     assert f'<p class="admonition-title">{title}' in page
     assert "<p>The text.</p>" in page
+
+
+def test_cells_that_show_a_claim_can_be_linked_to(tmp_path):
+    """From another page, with warnings as errors: a link to a cell that is not there fails."""
+    from sphinx.testing.util import SphinxTestApp
+
+    def code(*tags):
+        return nbformat.v4.new_code_cell("1 + 1", metadata={"tags": list(tags)})
+
+    cells = [code("claim-J1"), code(), code("hide-input", "claim-J2", "claim-J1")]
+    title = nbformat.v4.new_markdown_cell("# A chapter")
+    language = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+    notebook = nbformat.v4.new_notebook(cells=[title, *cells], metadata=language)
+    nbformat.write(notebook, tmp_path / "chapter.ipynb")
+    names = ["claim-J1", "claim-J1-2", "claim-J2"]
+    links = "\n".join(f"[{name}](chapter.ipynb#{name})" for name in names)
+    (tmp_path / "index.md").write_text(f"# Page\n\n{links}\n\n```{{toctree}}\nchapter\n```\n")
+    (tmp_path / "conf.py").write_text(
+        "extensions = ['myst_nb', 'tools.site.anchors']\nnb_execution_mode = 'off'\n"
+        "source_suffix = {'.md': 'myst-nb', '.ipynb': 'myst-nb'}\n"
+    )
+    app = SphinxTestApp(srcdir=tmp_path, warningiserror=True)
+    try:
+        app.build()
+        html = tmp_path / "_build" / "html"
+        chapter, index = ((html / f"{name}.html").read_text() for name in ("chapter", "index"))
+    finally:
+        app.cleanup()
+    first, _, third = re.findall(r'<div class="cell [^>]*>', chapter)
+    assert 'id="claim-J1"' in first
+    assert "claim-J2" in third and chapter.count('id="claim-J1-2"') == chapter.count('id="claim-J2"') == 1
+    for name in names:
+        assert f'href="chapter.html#{name}"' in index
+
+
+def test_the_page_of_claims_leads_to_cells(site):
+    page = (site / "book" / "claims.html").read_text(encoding="utf-8")
+    links = re.findall(r'href="(\w+\.html)#(claim-[\w-]+)"', page)
+    assert links
+    for name, anchor in links:
+        assert f'id="{anchor}"' in (site / "book" / name).read_text(encoding="utf-8"), (name, anchor)
 
 
 def test_description_is_the_first_paragraph():

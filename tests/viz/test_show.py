@@ -1,6 +1,7 @@
 """The book's figures: legible to all, the same on every machine, small, and free of clashes."""
 
 import doctest
+import importlib.util
 import itertools
 import re
 import subprocess
@@ -201,3 +202,9 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_examples_run(module):
     result = doctest.testmod(sys.modules[f"mlax_tutorial.viz.{module}"])
     assert result.attempted and not result.failed
+
+
+def test_no_figure_has_the_name_of_a_module():
+    """Importing the module would put it in the function's place."""
+    for name in viz._LATE:
+        assert importlib.util.find_spec(f"mlax_tutorial.viz.{name}") is None

@@ -335,7 +335,7 @@ def test_the_readers_text_is_escaped():
 
     markup = viz.trace(risky, F)._repr_html_()
     assert "<script>alert" not in markup and "&lt;script&gt;alert" in markup
-    assert json.loads(re.search(r'data-trace="([^"]*)"', markup)[1].replace("&quot;", '"'))["error"] == ""
+    assert json.loads(re.search(r'data-figure="([^"]*)"', markup)[1].replace("&quot;", '"'))["error"] == ""
 
 
 def test_the_program_drops_what_is_unused_and_fuses():
@@ -395,15 +395,15 @@ def test_in_a_browser(tmp_path):
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((tmp_path / "page.html").as_uri())
         figure, second, third = (page.locator(".viz-trace").nth(index) for index in range(3))
-        hidden = ".viz-trace-equations > .viz-trace-later"
+        hidden = ".viz-trace-equations > .viz-later"
         assert figure.locator(hidden).count() == 3
-        figure.locator(".viz-trace-next").click()
+        figure.locator(".viz-next").click()
         assert figure.locator(hidden).count() == 2 and second.locator(hidden).count() == 3
-        assert "adds 1 equation" in figure.locator(".viz-trace-status").inner_text()
+        assert "adds 1 equation" in figure.locator(".viz-status").inner_text()
         page.keyboard.press("ArrowRight")
         page.keyboard.press("End")
-        assert figure.locator(hidden).count() == 0 and figure.locator(".viz-trace-next").is_disabled()
-        figure.locator(".viz-trace-previous").click()
+        assert figure.locator(hidden).count() == 0 and figure.locator(".viz-next").is_disabled()
+        figure.locator(".viz-previous").click()
         assert figure.locator(hidden).count() == 1
         figure.locator("input").fill("0")
         assert figure.locator(hidden).count() == 3
@@ -417,5 +417,5 @@ def test_in_a_browser(tmp_path):
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto((tmp_path / "page.html").as_uri())
         assert page.locator(".viz-trace-equations code").first.is_visible()
-        assert not page.locator(".viz-trace-bar").first.is_visible()
+        assert not page.locator(".viz-bar").first.is_visible()
         browser.close()

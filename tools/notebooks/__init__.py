@@ -3,7 +3,7 @@
     python -m tools.notebooks build [NAME ...]   execute the chapters that changed
     python -m tools.notebooks run [NAME ...]     run every chapter twice, in this environment, comparing nothing
     python -m tools.notebooks check [NAME ...]   the guards that need no execution
-    python -m tools.notebooks pages              write book/status.md and the README's table of chapters
+    python -m tools.notebooks pages              write the generated pages and the README's table of chapters
 
 A chapter is written in `book/_src/NAME.md` and read in `book/NAME.ipynb`. In the order of the work:
 
@@ -18,8 +18,10 @@ A chapter is written in `book/_src/NAME.md` and read in `book/NAME.ipynb`. In th
     run.py            every chapter twice, in any environment
     passed.py         what passed before, so that unchanged chapters need not run again
     guards.py         what must not be in a notebook, and what to do about it
-    claims.py         the claims that the book owes, and the cells that show them
-    pages.py          the status page and the README's table
+    claims.py         the claims that the book owes, the cells that show them, and their page
+    exercises.py      the exercises of the chapters, and their page
+    tables.py         what the generated pages share
+    pages.py          the status page, the README's table, and whether all of these are up to date
     likeness.py       compare pictures: PNG by pixels, SVG by its numbers
     validation.py     what this project adds to nbval
 """

@@ -42,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="the guards that need no execution")
     check.add_argument("names", nargs="*", metavar="NAME", help="chapters (default: the whole book)")
 
-    commands.add_parser("pages", help="write book/status.md and the README's table of chapters")
+    commands.add_parser("pages", help="write the generated pages and the README's table of chapters")
     return top
 
 

@@ -6,12 +6,13 @@ A guard takes a chapter and yields messages; each says where, what is wrong, and
 import ast
 import dataclasses
 import html
+import itertools
 import json
 import re
 
 import nbformat
 
-from tools.notebooks import build, canonical, claims, pages, record, sources
+from tools.notebooks import build, canonical, claims, exercises, pages, record, sources
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.sources import Source, tags
 
@@ -222,6 +223,25 @@ def few_digits(chapter: Chapter):
                 break
 
 
+PREDICTION = re.compile(r"\*\*(?:Commit to an answer|Predict)\b")
+
+
+def predictions_are_revealed(chapter: Chapter):
+    """Who is asked to commit to an answer must not see it at once."""
+    cells = chapter.source.cells
+    for index, cell in enumerate(cells):
+        if cell.cell_type != "markdown" or not (asked := list(PREDICTION.finditer(cell.source))):
+            continue
+        if "<details" in cell.source[asked[-1].start() :]:
+            continue
+        answers = itertools.takewhile(lambda cell: cell.cell_type == "code", cells[index + 1 :])
+        if not any("hide-output" in tags(answer) for answer in answers if answer is not cells[1]):
+            yield (
+                f"{chapter.source.place(index)}: asks for a prediction, and the answer is in sight: tag the cell that "
+                "shows it `hide-output`, or write the answer into <details>"
+            )
+
+
 # Code
 
 
@@ -310,6 +330,36 @@ def claims_are_shown(chapter: Chapter):
             )
 
 
+def claims_have_verdicts(chapter: Chapter):
+    """What came out is printed by a cell that carries the claim's tag, else the page of claims cannot tell it."""
+    said = set()
+    for index, cell in chapter.code():
+        for claim, _ in claims.verdicts(cell):
+            said.add(claim)
+            if claim not in claims.of(cell):
+                yield f"{chapter.place(index)}: prints a verdict on {claim} without the tag `claim-{claim}`: add the tag"
+    ran = [cell for _, cell in chapter.code() if cell.outputs]
+    for claim in claims.shown(ran):
+        if claim not in said:
+            yield (
+                f"{chapter.source.path}: shows claim {claim}, but no cell says what came out: end one that is tagged "
+                f"`claim-{claim}` with a line such as `{claim} holds: …` (or {', '.join(claims.OUTCOMES[1:])})"
+            )
+
+
+def exercises_have_headings(chapter: Chapter):
+    """Stars and minutes stand in the chapter as the exercise has them, and each exercise stands there."""
+    written = exercises.headings(chapter.source.cells)
+    defined = [exercise.heading for exercise in exercises.defined(chapter.book, chapter.name)]
+    module = f"mlax_tutorial/exercises/{chapter.name}.py"
+    for heading in defined:
+        if heading not in written:
+            yield f"{chapter.source.path}: {module} has an exercise without its heading: write `### {heading}`"
+    for heading in written:
+        if heading not in defined:
+            yield f"{chapter.source.path}: the heading {heading!r} does not say what {module} says"
+
+
 # What readers see
 
 
@@ -386,11 +436,14 @@ GUARDS = (
     fences_and_roles,
     nothing_remote,
     few_digits,
+    predictions_are_revealed,
     code_can_be_validated,
     lines_fit,
     ignored_outputs_are_asserted,
     known_tags,
     claims_are_shown,
+    claims_have_verdicts,
+    exercises_have_headings,
     pictures_have_alternatives,
     no_machine_shows,
     has_a_summary,

@@ -1,11 +1,11 @@
-"""Pages made from the record: `book/status.md`, and the README's table of chapters."""
+"""Pages made from the record: `book/status.md`, those on claims and exercises, and the README's table of chapters."""
 
 import json
-import re
 
 from tools import project
-from tools.notebooks import claims, record
+from tools.notebooks import claims, exercises, record
 from tools.notebooks.places import Book, Problem
+from tools.notebooks.tables import chapters, heading, link, table
 
 BEGIN, END = "<!-- chapters:begin -->", "<!-- chapters:end -->"
 TODO = "run `.venv/bin/python -m tools.notebooks pages`"
@@ -21,31 +21,13 @@ description: For each chapter its run time, the hardware and versions it was las
 # Status
 
 Every output in this book was made by running the chapter from top to bottom on the versions named here, and is compared
-with a fresh run by the tests. This page is generated from that run; the times are without the start of the kernel.
+with a fresh run by the tests. This page is generated from that run; the times are without the start of the kernel. What the
+claims say, and what came out, stands on the page [Claims](claims.md); the exercises are listed in [Exercises](exercises.md).
 
 {chapters}
 
 {devices}
-
-## Claims
-
-The book's sources make claims about JAX. Each is shown by a cell in one of the chapters, which runs it, measures it or
-breaks it on purpose. These are the claims that the chapters above show.
-
-{claims}
 """
-
-
-def chapters(book: Book) -> list[tuple[str, dict]]:
-    """The recorded chapters in the order of the table of contents, and then what is outside of it."""
-    contents = _contents(book)
-
-    def order(item):
-        name, entry = item
-        place = contents.index(name) if name in contents else len(contents)
-        return (place, entry["number"] or 0, name)
-
-    return sorted(record.load(book).items(), key=order)
 
 
 def devices(book: Book) -> list[dict]:
@@ -74,30 +56,6 @@ def devices(book: Book) -> list[dict]:
     return sorted(runs, key=lambda run: (run["date"], run["chapter"], run["device"]))
 
 
-def _contents(book: Book) -> list[str]:
-    """The pages of the table of contents, in its order."""
-    path = book.root / "_toc.yml"
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return re.findall(r"\bbook/(\w+)\s*$", text, re.MULTILINE)
-
-
-def _link(book: Book, name: str, entry: dict) -> str:
-    target = (
-        f"{name}.ipynb" if name in _contents(book) else project.colab_url(f"book/{name}.ipynb", book.root)
-    )
-    return f"[{_heading(entry)}]({target})"
-
-
-def _heading(entry: dict) -> str:
-    number = entry["number"]
-    return f"{number}. {entry['title']}" if number else entry["title"]
-
-
-def _table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
 def _tpu(runs: list[dict], name: str) -> str:
     on_tpu = [run for run in runs if run["chapter"] == name and "tpu" in run["device"].lower()]
     return f"{on_tpu[-1]['device']}, {on_tpu[-1]['date']}" if on_tpu else "not yet run on a TPU"
@@ -108,7 +66,7 @@ def status(book: Book) -> str:
     runs, entries = devices(book), chapters(book)
     rows = [
         [
-            _link(book, name, entry),
+            link(book, name, heading(entry)),
             f"{entry['seconds']} s",
             entry["hardware"],
             f"Python {entry['python']}, JAX {entry['jax']}",
@@ -123,11 +81,11 @@ def status(book: Book) -> str:
     elsewhere = "No run on another device is recorded yet."
     if runs:
         titles = dict(entries)
-        elsewhere = "Runs on other devices:\n\n" + _table(
+        elsewhere = "Runs on other devices:\n\n" + table(
             ["Chapter", "Device", "Run time", "Versions", "Date"],
             [
                 [
-                    _heading(titles[run["chapter"]]) if run["chapter"] in titles else run["chapter"],
+                    heading(titles[run["chapter"]]) if run["chapter"] in titles else run["chapter"],
                     run["device"],
                     f"{record.rounded(run['seconds'])} s",
                     f"Python {run['python']}, JAX {run['jax']}",
@@ -136,20 +94,7 @@ def status(book: Book) -> str:
                 for run in runs
             ],
         )
-    places = {claim: [] for claim in claims.known(book)}
-    for name, entry in entries:
-        for claim in entry["claims"]:
-            places.setdefault(claim, []).append(_link(book, name, entry))
-    shown = [
-        [claim, claims.known(book).get(claim, {}).get("statement", ""), ", ".join(where)]
-        for claim, where in places.items()
-        if where
-    ]
-    return STATUS.format(
-        chapters=_table(header, rows),
-        devices=elsewhere,
-        claims=_table(["Claim", "What it says", "Shown in"], shown),
-    )
+    return STATUS.format(chapters=table(header, rows), devices=elsewhere)
 
 
 def readme_table(book: Book) -> str:
@@ -157,8 +102,8 @@ def readme_table(book: Book) -> str:
     rows = []
     for name, entry in chapters(book):
         url = project.colab_url(f"book/{name}.ipynb", book.root)
-        rows.append([_heading(entry), entry["summary"], f"[open in Colab]({url})"])
-    return _table(["Chapter", "What it teaches", ""], rows)
+        rows.append([heading(entry), entry["summary"], f"[open in Colab]({url})"])
+    return table(["Chapter", "What it teaches", ""], rows)
 
 
 def _readme(book: Book) -> str | None:
@@ -171,22 +116,29 @@ def _readme(book: Book) -> str | None:
     return f"{before}{BEGIN}\n{readme_table(book)}\n{END}{after}"
 
 
+def _texts(book: Book) -> dict:
+    """What each generated file should say, by its path."""
+    texts = {
+        book.status: status(book),
+        book.claims_page: claims.page(book, devices(book)),
+        book.exercises_page: exercises.page(book),
+    }
+    readme = _readme(book)
+    return texts if readme is None else texts | {book.readme: readme}
+
+
 def write(book: Book) -> list[str]:
-    """Write both pages; returns those that changed."""
-    changed = []
-    for path, text in ((book.status, status(book)), (book.readme, _readme(book))):
-        if text is not None and record.write_beside(path, text):
-            changed.append(book.relative(path))
-    return changed
+    """Write the pages; returns those that changed."""
+    return [book.relative(path) for path, text in _texts(book).items() if record.write_beside(path, text)]
 
 
 def out_of_date(book: Book) -> list[str]:
     """Messages about generated pages that do not say what the record says."""
-    messages = []
     try:
-        for path, text in ((book.status, status(book)), (book.readme, _readme(book))):
-            if text is not None and (not path.exists() or path.read_text(encoding="utf-8") != text):
-                messages.append(f"{book.relative(path)} is out of date: {TODO}")
+        return [
+            f"{book.relative(path)} is out of date: {TODO}"
+            for path, text in _texts(book).items()
+            if not path.exists() or path.read_text(encoding="utf-8") != text
+        ]
     except Problem as problem:
-        messages.append(str(problem))
-    return messages
+        return [str(problem)]

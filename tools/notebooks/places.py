@@ -50,6 +50,19 @@ class Book:
         return self.folder / "status.md"
 
     @property
+    def claims_page(self) -> pathlib.Path:
+        return self.folder / "claims.md"
+
+    @property
+    def exercises_page(self) -> pathlib.Path:
+        return self.folder / "exercises.md"
+
+    @property
+    def generated(self) -> list[pathlib.Path]:
+        """Pages that are written by `python -m tools.notebooks pages`, whole."""
+        return [self.status, self.claims_page, self.exercises_page]
+
+    @property
     def readme(self) -> pathlib.Path:
         return self.root / "README.md"
 

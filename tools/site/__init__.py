@@ -1,12 +1,13 @@
-"""The book's own Sphinx extension: boxes with titles, header buttons, page descriptions, reference pages, a light theme.
+"""The book's own Sphinx extension: boxes with titles, links to cells, header buttons, page descriptions, reference pages, a light theme.
 
 `_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
 """
 
-from . import assets, boxes, pages, reference
+from . import anchors, assets, boxes, pages, reference
 
 
 def setup(app):
+    anchors.setup(app)
     boxes.setup(app)
     pages.setup(app)
     reference.setup(app)

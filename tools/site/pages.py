@@ -7,11 +7,12 @@ import yaml
 from docutils import nodes
 
 from tools import project
+from tools.notebooks.places import Book
 
 # Extensions that Jupyter Book always loads and this book has no use for: their scripts would come from a CDN.
 UNUSED_EXTENSIONS = ("sphinx_thebe", "sphinx_comments", "sphinx_togglebutton")
 UNUSED_ASSETS = ("thebe", "togglebutton", "toggleHint", "toggleOpenOnPrint", "design-tabs")
-GENERATED = {"book/status"}  # pages with no source to edit
+GENERATED = {f"book/{path.stem}" for path in Book().generated}  # pages with no source to edit
 
 
 def source_path(root, pagename):

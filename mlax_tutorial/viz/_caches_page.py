@@ -1,0 +1,83 @@
+"""The markup of ``viz.jit_cache``: a table that can be read without scripts, and stepped through with them."""
+
+import html
+
+from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz._figure import counted
+
+_DOT = (
+    '<svg viewBox="0 0 14 14" width="14" height="14" aria-hidden="true"><circle cx="7" cy="7" r="5"/></svg>'
+)
+
+
+def page(watched) -> str:
+    """The calls as HTML: a row each, and a column for each program."""
+    calls, programs = watched.calls, watched.programs
+    first = {}
+    for number, call in enumerate(calls):
+        if call.program is not None:
+            first.setdefault(call.program, number)
+    name = html.escape(watched.name)
+    heads = "".join(f'<th scope="col" class="viz-cache-cell">{i}</th>' for i in range(1, len(programs) + 1))
+    rows = "".join(_row(i, call, first) for i, call in enumerate(calls))
+    entries = "".join(_entry(i, program, calls) for i, program in enumerate(programs))
+    body = f"""<p class="viz-cache-title">The cache of <code>{name}</code>: {counted(len(calls), "call")}, \
+{counted(len(programs), "program")}</p>
+{_figure.bar(len(calls), "call", "Calls", at=len(calls))}
+<div class="viz-scroll" tabindex="0" role="group" aria-label="Calls of {name}"><table>
+<thead><tr><th scope="col">call</th><th scope="col">with</th>{heads}</tr></thead>
+<tbody>{rows}</tbody></table></div>
+<p class="viz-cache-legend"><span class="viz-cache-made">{_DOT}</span> traced: the program is made. \
+<span class="viz-cache-found">{_DOT}</span> the program is in the cache.</p>
+<ol class="viz-cache-entries" aria-label="Programs in the cache">{entries}</ol>"""
+    label = f"The cache of {watched.name}, call by call"
+    return _figure.frame("cache", body, label, styles=["table"], script=True)
+
+
+def said(call) -> str:
+    """What happened at a call, in a sentence."""
+    why = _why(call)
+    if call.error:
+        return f"It raised {call.error}"
+    if call.traced:
+        return f"Traced and compiled: {why}." if call.compiled else f"Traced: {why}."
+    if call.compiled:
+        return f"Not traced, but compiled anew: {why}."
+    return "Taken from the cache." + (f" ({why.capitalize()}.)" if why else "")
+
+
+def _why(call):
+    return "; ".join(call.why).replace(" -> ", " → ")
+
+
+def _row(number, call, first):
+    cells = []
+    for program, made in sorted(first.items()):
+        kinds = (
+            ["viz-cache-cell"] + ["viz-cache-there"] * (made < number) + ["viz-cache-born"] * (made == number)
+        )
+        mark = ""
+        if program == call.program:
+            what = "traced" if call.traced else "compiled" if call.compiled else "found"
+            mark = (
+                f'<span class="viz-cache-{"made" if call.traced or call.compiled else "found"}">{_DOT}</span>'
+            )
+            mark += _figure.unseen(f"{what}: program {program + 1}")
+        cells.append(f'<td class="{" ".join(kinds)}">{mark}</td>')
+    why = call.error or _why(call)
+    words = call.outcome if call.error or not why else f"{call.outcome}: {why}"
+    return (
+        f'<tr data-program="{-1 if call.program is None else call.program}" '
+        f'data-said="{_figure.attribute(said(call))}"><th scope="row">{number + 1}</th>'
+        f"<td><code>{html.escape(str(call.key)) or 'nothing'}</code> "
+        f'<span class="viz-cache-why">{html.escape(words)}</span></td>{"".join(cells)}</tr>'
+    )
+
+
+def _entry(number, program, calls):
+    uses = sum(call.program == number for call in calls)
+    made = next(i for i, call in enumerate(calls) if call.program == number)
+    return (
+        f'<li data-made="{made}"><b>program {number + 1}</b> <code>{html.escape(str(program.key)) or "nothing"}</code>, '
+        f'{counted(program.equations, "equation")}, <span class="viz-cache-uses">{counted(uses, "call")}</span></li>'
+    )

@@ -1,0 +1,160 @@
+"""``viz.batch``: what ``vmap`` makes of functions of all kinds, and the page that shows it."""
+
+import functools
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from mlax_tutorial import jaxprs, viz
+from mlax_tutorial.viz import batching
+
+X = jnp.ones((8, 3))
+KEYS = jax.random.split(jax.random.key(0), 8)
+
+
+def unit(x):
+    return x / jnp.sqrt(jnp.sum(x * x))
+
+
+def loss(kernel, x):
+    return jnp.sum(jnp.tanh(x @ kernel) ** 2)
+
+
+ALL_KINDS = {
+    "element by element": (unit, (X,), {}),
+    "second axis": (unit, (X,), {"in_axes": 1}),
+    "last axis": (unit, (X,), {"in_axes": -1}),
+    "shared matrix": (loss, (jnp.ones((3, 2)), X), {"in_axes": (None, 0)}),
+    "gradients": (jax.grad(loss), (jnp.ones((3, 2)), X), {"in_axes": (None, 0)}),
+    "a map": (jax.vmap(jnp.dot, (None, 0)), (X, jnp.ones((5, 3))), {"in_axes": (0, None)}),
+    "trees": (
+        lambda p, x: x @ p["kernel"] + p["bias"],
+        ({"kernel": jnp.ones((3, 2)), "bias": jnp.ones((8, 2))}, X),
+        {"in_axes": ({"kernel": None, "bias": 0}, 0)},
+    ),
+    "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), (X,), {}),
+    "while": (lambda x: lax.while_loop(lambda s: s.sum() < 9, lambda s: s * 2, x), (X,), {}),
+    "scan": (lambda x: lax.scan(lambda c, v: (c + v, c), 0.0, x), (X,), {}),
+    "fori": (lambda n: lax.fori_loop(0, n, lambda i, s: s + i, 0), (jnp.arange(8),), {}),
+    "collective": (lambda x: x - lax.pmean(x, "batch"), (X,), {"axis_name": "batch"}),
+    "axis index": (lambda x: x * lax.axis_index("batch"), (X,), {"axis_name": "batch"}),
+    "all gather": (lambda x: lax.all_gather(x, "batch") @ x, (X,), {"axis_name": "batch"}),
+    "keys": (lambda key: jax.random.normal(key, (3,)), (KEYS,), {}),
+    "a shared key": (
+        lambda key, x: x + jax.random.normal(key, (3,)),
+        (jax.random.key(0), X),
+        {"in_axes": (None, 0)},
+    ),
+    "custom rule": (jax.nn.relu, (X,), {}),
+    "jit in jit": (jax.jit(lambda x: jax.jit(jnp.sin)(x) + 1), (X,), {}),
+    "checkpoint": (jax.checkpoint(lambda x: jnp.sin(x) ** 2), (X,), {}),
+    "closure": (lambda x: x + jnp.arange(3.0), (X,), {}),
+    "indices": (lambda x, i: x[i], (X, jnp.zeros(8, int)), {}),
+    "update": (lambda x: x.at[0].set(1.0), (X,), {}),
+    "sort": (jnp.sort, (X,), {}),
+    "several results": (lambda x: lax.top_k(x, 2), (X,), {}),
+    "effects": (lambda x: (jax.debug.print("{x}", x=x), x)[1], (X,), {}),
+    "NumPy array": (lambda x: x * np.ones(3, np.float32), (np.ones((8, 3), np.float32),), {}),
+    "placeholders": (jnp.sum, (jax.ShapeDtypeStruct((8, 3), jnp.bfloat16),), {}),
+    "partial": (functools.partial(jnp.add, 1.0), (X,), {}),
+    "identity": (lambda x: x, (X,), {}),
+    "constant": (lambda x: 3.0, (X,), {}),
+    "nothing": (lambda x: None, (X,), {}),
+    "empty batch": (unit, (jnp.ones((0, 3)),), {}),
+    "one example": (unit, (jnp.ones((1, 3)),), {}),
+    "complex": (jnp.fft.fft, (X,), {}),
+    "a name of HTML": (lambda x: x < 2, (X,), {}),
+}
+
+
+@pytest.mark.parametrize("name", ALL_KINDS)
+def test_any_function_is_shown(name):
+    function, arguments, options = ALL_KINDS[name]
+    shown = viz.batch(function, *arguments, **options)
+    listing, page = repr(shown), shown._repr_html_()
+    assert listing.splitlines()[-1].startswith("returns ")
+    assert page.count("<tr") == 1 + len(shown.recording.inputs) + len(shown.recording.steps)
+    assert shown._repr_html_() == page == viz.batch(function, *arguments, **options)._repr_html_()
+
+
+@pytest.mark.parametrize("name", ALL_KINDS)
+def test_the_axes_are_those_of_vmap(name):
+    """The results are as long, and have the types, that the mapped function's results have."""
+    function, arguments, options = ALL_KINDS[name]
+    recording = viz.batch(function, *arguments, **options).recording
+    specs = jax.eval_shape(jax.vmap(function, **{"in_axes": 0} | options), *arguments)
+    for value, spec in zip(recording.outputs, jax.tree.leaves(specs), strict=True):
+        assert (recording.size, *value.shape) == spec.shape
+        if value.axis is not None:
+            rest = value.batched[: value.axis] + value.batched[value.axis + 1 :]
+            assert rest == value.shape and value.batched[value.axis] == recording.size
+
+
+@pytest.mark.parametrize("name", ["element by element", "shared matrix", "gradients", "sort", "update"])
+def test_the_equations_are_those_of_vmap(name):
+    """Put together, what the equations become is the record of the mapped function, but for its last transposition."""
+    function, arguments, options = ALL_KINDS[name]
+    recording = viz.batch(function, *arguments, **options).recording
+    became = [text.partition(",")[0] for step in recording.steps for text in step.after]
+    program = jax.make_jaxpr(jax.vmap(function, **{"in_axes": 0} | options))(*arguments)
+    names = [e.primitive.name for _, e in jaxprs.walk(program) if e.primitive.name not in batching._INLINED]
+    flat = [name for name in became if name not in batching._INLINED]
+    moves = ("transpose", "broadcast_in_dim")
+    assert [n for n in flat if n not in moves] == [n for n in names if n not in moves]
+
+
+def test_what_is_shared_is_done_once():
+    steps = viz.batch(lambda a, x: jnp.sin(a) * x, jnp.float32(1.0), X, in_axes=(None, 0)).recording.steps
+    assert [step.shared for step in steps] == [True, False]
+    assert steps[0].results[0].axis is None and steps[1].results[0].axis == 0
+
+
+def test_sums_move_to_the_next_axis():
+    listing = repr(viz.batch(unit, X))
+    assert "reduce_sum b, axes (0,)" in listing and "reduce_sum, axes (1,)" in listing
+    assert "broadcast_in_dim; div" in listing and "f32[8*,3]" in listing
+
+
+def test_a_product_with_a_shared_matrix_stays_one_product():
+    shown = viz.batch(jnp.dot, X, jnp.ones((3, 2)), in_axes=(0, None)).recording.steps
+    assert [step.after for step in shown] == [("dot_general, sums over (1,) (0,)",)]
+    both = viz.batch(jnp.dot, X, jnp.ones((8, 3, 2))).recording.steps
+    assert both[0].after[0] == "dot_general, sums over (1,) (1,), batch axes (0,) (0,)"
+
+
+def test_long_functions_are_cut():
+    def long(x):
+        for _ in range(batching.MOST + 7):
+            x = jnp.sin(x)
+        return x
+
+    shown = viz.batch(long, X)
+    assert len(shown.recording.steps) == batching.MOST and shown.recording.left_out == 7
+    assert "7 more equations" in repr(shown) and "7 more equations" in shown._repr_html_()
+
+
+def test_errors_are_those_of_vmap():
+    with pytest.raises(ValueError, match="axis 3"):
+        viz.batch(unit, X, in_axes=3)
+    with pytest.raises(ValueError, match="inconsistent sizes"):
+        viz.batch(jnp.dot, X, jnp.ones((7, 3)))
+
+
+def test_no_tracer_leaks_and_keys_are_not_used_up():
+    key = jax.random.key(5)
+    with jax.check_tracer_leaks(True), jax.debug_key_reuse(True):
+        viz.batch(lambda key, x: x * jax.random.uniform(key), key, X, in_axes=(None, 0))
+        jax.random.uniform(key)
+
+
+def test_the_page_is_readable_without_scripts_and_escaped():
+    page = viz.batch(lambda x: x < 2.0, X)._repr_html_()
+    body = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert 'role="group" aria-label="What vmap makes of &lt;lambda&gt;' in body
+    assert "viz-later" not in body and "http" not in page
+    assert '<b class="viz-batch-axis">8<span class="viz-unseen"> examples</span></b>' in body
+    assert "NAME" not in page

@@ -1,0 +1,97 @@
+"""The exercises of the chapters, and the page `book/exercises.md` that lists them.
+
+An exercise has a heading in its chapter, `### Exercise: NAME ★★☆ (10 min)`, and is a value of the chapter's module in
+`mlax_tutorial/exercises/`. The module is read as text: nothing of it runs.
+"""
+
+import ast
+import dataclasses
+import re
+
+from tools.notebooks import sources, tables
+from tools.notebooks.places import Book
+
+HEADING = re.compile(r"^#{2,4}\s+(Exercise: (\w+) ([★☆]{3}) \((\d+) min\))[ \t]*$", re.MULTILINE)
+
+PAGE = """\
+---
+description: All exercises of the book, chapter by chapter, with what they ask, how hard they are, and how long they take.
+---
+
+# Exercises
+
+{count} exercises, each with a checker, hints and a solution. The stars tell how hard one is; the minutes are a guess. In a
+terminal, `python -m mlax_tutorial exercises` lists them as well, says which of them you have solved, and which one is next.
+
+{chapters}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Exercise:
+    name: str
+    title: str
+    stars: int
+    minutes: int
+
+    @property
+    def heading(self) -> str:
+        """What stands above it in the chapter."""
+        return f"Exercise: {self.name} {drawn(self.stars)} ({self.minutes} min)"
+
+
+def drawn(stars: int) -> str:
+    return "★" * stars + "☆" * (3 - stars)
+
+
+def defined(book: Book, name: str) -> list[Exercise]:
+    """The exercises in a chapter's module, in their order."""
+    path = book.package / "exercises" / f"{name}.py"
+    if not path.exists():
+        return []
+    found = []
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        match node:
+            case ast.Assign([ast.Name(attribute)], ast.Call(ast.Name("Exercise"), _, keywords)):
+                given = {k.arg: k.value.value for k in keywords if isinstance(k.value, ast.Constant)}
+                found.append(Exercise(attribute, given["title"], given["stars"], given["minutes"]))
+    return found
+
+
+def headings(cells) -> list[str]:
+    """The headings of exercises in a chapter's text, in their order."""
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    return [match[1] for text in texts for match in HEADING.finditer(text)]
+
+
+def _slug(heading: str) -> str:
+    """The anchor that the rendered page gives to a heading."""
+    from myst_parser.mdit_to_docutils.base import default_slugify
+
+    return default_slugify(heading)
+
+
+def page(book: Book) -> str:
+    """The text of `book/exercises.md`."""
+    count, parts = 0, []
+    for name, entry in tables.chapters(book):
+        if not entry["exercises"] or not book.source(name).exists():
+            continue
+        written = headings(sources.read(book, name).cells)
+        rows = [
+            [
+                tables.link(book, name, f"`{exercise.name}`", _slug(exercise.heading)),
+                tables.plain(exercise.title),
+                drawn(exercise.stars),
+                f"{exercise.minutes} min",
+            ]
+            for exercise in sorted(
+                (each for each in defined(book, name) if each.heading in written),
+                key=lambda each: written.index(each.heading),
+            )
+        ]
+        count += len(rows)
+        if rows:
+            table = tables.table(["Exercise", "Task", "Stars", "Time"], rows)
+            parts.append(f"## {tables.link(book, name, tables.heading(entry))}\n\n{table}")
+    return PAGE.format(count=count, chapters="\n\n".join(parts))
