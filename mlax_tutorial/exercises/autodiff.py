@@ -456,7 +456,9 @@ def _check_softplus(softplus):
     theirs = jax.make_jaxpr(lambda x: jnp.logaddexp(x, 0.0))(1.0)
     theirs = [_names_inside(e) for _, e in jaxprs.walk(theirs) if e.primitive.name == "custom_jvp_call"]
     if any(inside in theirs for _, inside in rules):
-        raise Failed("This is JAX's own function, with JAX's own rule. Write the value and the rule yourself.")
+        raise Failed(
+            "This is JAX's own function, with JAX's own rule. Write the value and the rule yourself."
+        )
     if not {name for name, _ in rules} - {"relu"}:
         raise Failed("Your function has no rule of its own: put `@jax.custom_jvp` above it, and give it one.")
     for x in points:

@@ -9,7 +9,8 @@ import pytest
 from jax.test_util import check_grads
 
 from mlax_tutorial import nn
-from tests.library.dtypes import DTYPES, accumulator, floating_leaves, strays
+from mlax_tutorial.dtypes import DTYPES, floating_leaves, strays
+from mlax_tutorial.numeric import accumulator
 from tests.library.rows import LAYERS, classes, public_classes
 
 BATCH = (3, 2)

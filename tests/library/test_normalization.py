@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn
+from mlax_tutorial.dtypes import floating_leaves, strays
 from mlax_tutorial.jaxprs import walk
 from mlax_tutorial.nn import normalization
-from tests.library.dtypes import floating_leaves, strays
 
 
 def draw(seed, *shape, dtype=jnp.float32):
