@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-RUNGS = 4  # steps of the ladder, each half of the one before
+RUNGS = 4  # steps of the ladder, each half of the one before, from which one extrapolates
+MOST = 12  # steps in all, if the function swings so fast that the first ones say nothing
 
 
 class GradientError(AssertionError):
@@ -173,7 +174,7 @@ def direction_of(args, argnums=0, turn=1):
         size = jnp.abs(leaf)
         typical = jnp.sqrt(jnp.mean(size**2)) if size.size else jnp.ones((), size.dtype)
         typical = jnp.where(typical > 0, typical, 1)
-        size = jnp.where(size > 1e-6 * typical, size, typical)
+        size = jnp.where(size > 1e-12 * typical, size, typical)
         phase = (turn + jnp.arange(size.size, dtype=jnp.float32)).reshape(size.shape)
         signs = jnp.sin(phase)
         if jnp.iscomplexobj(leaf):
@@ -189,24 +190,31 @@ def slope(function, args, direction, argnums=0):
     Of a result that is not a scalar, all entries are summed, with the weights of `weighted_sum`.
     """
     first = step = _first_step(args, argnums)
-    here = _leaves(function(*args))
-    chords, sides, noise = [], [], 0.0
-    while len(chords) < RUNGS and step > first / 2**12:
+    result = function(*args)
+    here = _leaves(result)
+    epsilon = max([_epsilon(args, argnums), *map(_rounding, filter(_moves, jax.tree.leaves(result)))])
+    size = sum(float(np.abs(leaf).sum()) for leaf in here)
+    chords, sides, best = [], [], (np.nan, np.inf)
+    while len(chords) < MOST and step > first / 2**24:
         ahead = _leaves(function(*_moved(args, direction, argnums, step)))
         behind = _leaves(function(*_moved(args, direction, argnums, -step)))
         chord = _weighted_difference(ahead, behind) / (2 * step)
         if np.isfinite(chord):  # else the step has left the domain: a logarithm's, say
-            if not chords:
-                noise = _epsilon(args, argnums) * sum(float(np.abs(leaf).sum()) for leaf in ahead) / step
             chords.append(chord)
             sides.append((_weighted_difference(ahead, here) - _weighted_difference(here, behind)) / step)
+        if len(chords) >= RUNGS:
+            measured, uncertainty = _extrapolated(chords[-RUNGS:])
+            uncertainty += epsilon * (size + abs(measured)) / (step * 2 ** (RUNGS - 1))
+            best = min(best, (measured, uncertainty), key=lambda pair: pair[1])
+            if uncertainty <= 0.1 * _tolerance(args, argnums) * abs(measured):
+                break
         step /= 2
-    if len(chords) < 2:
+    measured, uncertainty = best
+    if len(chords) < RUNGS:
         return np.nan, np.nan, False
-    measured, uncertainty = _extrapolated(chords)
-    uncertainty += noise
-    bends = abs(sides[-1]) > 0.75 * abs(sides[-2]) and abs(sides[-1]) > 0.1 * abs(measured) + 8 * uncertainty
-    return measured, uncertainty, bool(bends)
+    bend = np.abs(sides[:RUNGS])  # of a smooth function it shrinks with the step, rounding makes it grow
+    kink = bend.min() > 0.6 * bend.max() and bend.min() > 0.1 * abs(measured) + 8 * uncertainty
+    return measured, uncertainty, bool(kink)
 
 
 def along(gradient, direction) -> float:
@@ -299,7 +307,11 @@ def _epsilon(args, argnums):
     leaves = [leaf for place in _tuple(argnums) for leaf in jax.tree.leaves(args[place]) if _moves(leaf)]
     if not leaves:
         raise TypeError("there is nothing to differentiate: the arguments hold no floating numbers")
-    return max(float(jnp.finfo(jnp.result_type(leaf)).eps) for leaf in leaves)
+    return max(map(_rounding, leaves))
+
+
+def _rounding(leaf):
+    return float(jnp.finfo(jnp.result_type(leaf)).eps)
 
 
 def _first_step(args, argnums):

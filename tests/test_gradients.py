@@ -68,7 +68,7 @@ def planted(factor=1.0, entry=None):
 @pytest.mark.parametrize("factor", [1.02, 0.95, -1.0, 0.0])
 def test_a_wrong_factor_is_found(factor):
     with pytest.raises(gradients.GradientError, match="DIFFER"):
-        gradients.check(planted(factor), X)
+        gradients.check(planted(factor), 0.7)
 
 
 @pytest.mark.parametrize("entry", [0, 3, 6])
@@ -96,7 +96,7 @@ def test_small_slopes_are_not_lost():
     assert not gradients.compare(function, 1.0).ok
 
 
-@pytest.mark.parametrize("function", [jax.nn.relu, jnp.abs, lambda x: jnp.maximum(x, 2 * x)])
+@pytest.mark.parametrize("function", [jax.nn.relu, jnp.abs, lambda x: jnp.where(x > 0, 2 * x, x)])
 def test_a_kink_is_called_a_kink(function):
     with pytest.raises(gradients.GradientError, match="Move the point"):
         gradients.check(function, 0.0)

@@ -874,11 +874,9 @@ def _check_fixed_point(fixed_point):
     with under("`jax.jit`"):
         jitted = jax.jit(both)(weight, x)
     checks.same(jitted[1], expected, where="under `jax.jit`", rtol=1e-3, atol=1e-4)
-    # Turns for ever: the loop must end all the same.
+    # Turns for ever: the loop must end all the same. How often it turned is not asked.
     turned = fixed_point(lambda a, x: a * jnp.array([-x[1], x[0]]), jnp.float32(1.0), jnp.array([1.0, 0.0]))
-    checks.same(
-        turned, jnp.array([1.0, 0.0]), input="f turns the vector by a right angle: 1000 rounds", atol=1e-4
-    )
+    checks.same(jnp.abs(turned[0]) + jnp.abs(turned[1]), jnp.float32(1.0), input="f turns x by a right angle")
 
 
 def _settled(step, x, rounds=1000):
@@ -1059,10 +1057,13 @@ def _check_pieces(pieces):
             else "A checkpoint stores its inputs: put it round a whole piece, not round each layer."
         )
         raise Failed(f"Between the passes, values of {much} wait. {advice}", shown=seen)
-    if found.peak > (count + 4 * each + 4) * one + 4 * room:
+    own = record(
+        lambda weights, x: jnp.sum(_pieces(_smooth_layer, weights, x) ** 2), weights, x, argnums=(0, 1)
+    )
+    if found.peak > 1.3 * own.peak:
         raise Failed(
-            "Little waits between the passes, but then too much comes back at once: a checkpoint round everything "
-            "computes everything again before the first step backwards. One for each piece, please.",
+            "Little waits between the passes, but then too much comes back at once: whatever a checkpoint is round is "
+            "computed again before the first step backwards through it. One for each piece, please.",
             shown=seen,
         )
     work = costs.cost(jax.value_and_grad(loss, (0, 1)), weights, x).flops
@@ -1150,7 +1151,7 @@ pieces = Exercise(
         Mistake(_pieces_plain, says="is `jax.checkpoint` round what is run"),
         Mistake(_pieces_scans, says="is `jax.checkpoint` round what is run"),
         Mistake(_pieces_each_layer, says="not round each layer"),
-        Mistake(_pieces_whole, says="a checkpoint round everything"),
+        Mistake(_pieces_whole, says="too much comes back at once"),
         Mistake(_pieces_nested, says="checkpoints inside of checkpoints"),
         Mistake(_pieces_everything, says="is `jax.checkpoint` round what is run"),
         Mistake(_pieces_swapped, says="in the wrong order"),
