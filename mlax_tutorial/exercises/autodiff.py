@@ -298,6 +298,11 @@ def _check_trace(trace):
         ),
         (expected / 8, "Divided by the number of samples twice."),
     ]
+    signs = (
+        "The Hessian of this `f` is diagonal, so each vector of -1 and 1 gives the trace itself: are the entries of yours "
+        "-1 and 1, and do they stand on both sides, $v^T H v$?"
+    )
+    wrong.append((got, signs))  # whatever else is wrong
     _compare(got, expected, wrong, rtol=1e-4, **shown)
 
     x = jnp.linspace(-1.0, 1.5, 6)
@@ -372,6 +377,11 @@ def _trace_without_v(key, f, x, samples):
     return jnp.mean(jax.vmap(lambda v: jnp.sum(jax.jvp(jax.grad(f), (x,), (v,))[1]))(signs))
 
 
+def _trace_of_zeros_and_ones(key, f, x, samples):
+    bits = jax.random.bernoulli(key, 0.5, (samples, x.size)).astype(x.dtype)
+    return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(bits))
+
+
 def _trace_integers(key, f, x, samples):
     signs = jax.random.rademacher(key, (samples, x.size))
     return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs))
@@ -399,13 +409,14 @@ trace = Exercise(
     check=_check_trace,
     mistakes=(
         Mistake(_trace_by_hessian, says="the Hessian itself"),
-        Mistake(_trace_normal, says="The result is wrong"),
+        Mistake(_trace_normal, says="are the entries of yours -1 and 1"),
         Mistake(_trace_same_draw, says="a draw of its own"),
         Mistake(_trace_sum, says="are added up"),
         Mistake(_trace_mean_of_entries, says="over the entries"),
         Mistake(_trace_first_derivatives, says="first derivatives"),
         Mistake(_trace_fixed_key, says="does not depend on the key"),
-        Mistake(_trace_without_v, says="The result is wrong"),
+        Mistake(_trace_without_v, says="are the entries of yours -1 and 1"),
+        Mistake(_trace_of_zeros_and_ones, says="are the entries of yours -1 and 1"),
         Mistake(_trace_integers, says="primal and tangent arguments"),
         Mistake(_trace_reuses, says="a draw of its own"),
     ),
@@ -603,6 +614,14 @@ def _check_clip_slope(clip_slope):
     except Failed as failure:
         failure.message = f"On the way forward `x` is returned as it is.\n{failure.message}"
         raise
+    with under("`jax.make_jaxpr`"):
+        program = jax.make_jaxpr(lambda x: fresh(clip_slope)(x, 1.0))(x)
+    rules = {equation.primitive.name for _, equation in jaxprs.walk(program)}
+    if "custom_jvp_call" in rules and not any("custom_vjp" in name for name in rules):
+        raise Failed(
+            "A rule of `jax.custom_jvp` goes back transposed, so it has to be linear in the tangent, and clipping is not. Write the "
+            "way back itself, with `jax.custom_vjp`."
+        )
     large = jnp.array([[2.0, 2.0], [-4.0, 1.0]])
     cases = [
         (large, 1.0, large / 5, "a cotangent of norm 5, and bound 1"),
@@ -650,9 +669,19 @@ def _check_clip_slope(clip_slope):
     checks.same(
         inside, 3 * large / 5, input="the slope of sum(c * clip_slope(3 * x, 1)), |c| = 5: clipped, times 3"
     )
-    with under("`jax.grad`"):
-        by_bound = jax.grad(lambda bound: jnp.sum(large * clip_slope(x, bound)))(1.0)
-    checks.same(by_bound, jnp.zeros_like(by_bound), input="the slope with respect to `bound`")
+    try:
+        with under("`jax.grad`"):
+            by_bound = jax.grad(lambda bound: jnp.sum(large * clip_slope(x, bound)))(1.0)
+    except Failed as failure:
+        if "nondiff_argnums" in failure.message:
+            failure.message = (
+                "`nondiff_argnums` is for what is never traced, such as a function. The bound may be: let it be an argument like "
+                f"any other, and give it a cotangent of 0.\n{failure.message}"
+            )
+        raise
+    checks.same(
+        jnp.asarray(by_bound, jnp.float32), jnp.float32(0.0), input="the slope with respect to `bound`"
+    )
     with under("`jax.jit`"):
         jitted = jax.jit(lambda bound: _back_through(clip_slope, x, bound, large))(2.5)
     checks.same(jitted, large / 2, where="under `jax.jit`, with a traced bound")
@@ -728,6 +757,21 @@ def _clip_slope_one_cotangent(x, bound):
     return same(x, bound)
 
 
+def _clip_slope_forward_rule(x, bound):
+    same = jax.custom_jvp(lambda x: x)
+    same.defjvp(lambda p, t: (p[0], t[0] * jnp.minimum(1.0, bound / _norm(t[0]))))
+    return same(x)
+
+
+def _clip_slope_not_traced(x, bound):
+    same = jax.custom_vjp(lambda x, bound: x, nondiff_argnums=(1,))
+    same.defvjp(
+        lambda x, bound: (x, None),
+        lambda bound, _, c: (c * jnp.minimum(1.0, bound / jnp.maximum(_norm(c), 1e-9)),),
+    )
+    return same(x, bound)
+
+
 def _clip_slope_python_if(x, bound):
     same = jax.custom_vjp(lambda x, bound: x)
 
@@ -744,7 +788,7 @@ clip_slope = Exercise(
     minutes=15,
     why="A backward pass of your own need not be a derivative: here it is a guard in the middle of a network.",
     hints=(
-        "The forward pass is the identity, so no `custom_jvp` could say what you want: it is `jax.custom_vjp`.",
+        "Clipping is not linear in the cotangent, and a rule of `custom_jvp` has to be, since it is transposed: it is `jax.custom_vjp`.",
         "Forward keeps the bound, `return x, bound`; backward gets it and the cotangent, and returns a pair.",
         "Make the norm harmless where it is not above the bound, before you divide by it; `bound` gets `jnp.zeros_like`.",
     ),
@@ -761,6 +805,8 @@ clip_slope = Exercise(
         Mistake(_clip_slope_to_one, says="The bound is missing"),
         Mistake(_clip_slope_squares, says="the root is missing"),
         Mistake(_clip_slope_one_cotangent, says="Custom VJP bwd rule"),
+        Mistake(_clip_slope_forward_rule, says="has to be linear in the tangent"),
+        Mistake(_clip_slope_not_traced, says="is for what is never traced"),
         Mistake(_clip_slope_python_if, says="an `if`, `while` or `and`"),
     ),
 )
@@ -870,7 +916,12 @@ def _check_fixed_point(fixed_point):
     def both(a, x):
         return jax.value_and_grad(lambda a: jnp.vdot(c, fixed_point(_curved, a, x)))(a)
 
-    checks.jaxpr(both, weight, x, requires=("while",), forbids=("scan",))
+    checks.jaxpr(both, weight, x, forbids=("scan",))
+    with under("`jax.jit`"):
+        # Not by the jaxpr, which does not show what is inside of a `lax.custom_root`.
+        lowered = jax.jit(both).lower(weight, x).as_text()
+    if "stablehlo.while" not in lowered:
+        raise Failed("Your function has no `while_loop`.")
     with under("`jax.jit`"):
         jitted = jax.jit(both)(weight, x)
     checks.same(jitted[1], expected, where="under `jax.jit`", rtol=1e-3, atol=1e-4)
@@ -974,7 +1025,7 @@ fixed_point = Exercise(
     check=_check_fixed_point,
     mistakes=(
         Mistake(_fixed_point_plain, says="Reverse-mode differentiation does not work"),
-        Mistake(_fixed_point_scan, says="holds no `while`"),
+        Mistake(_fixed_point_scan, says="holds `scan`"),
         Mistake(_fixed_point_one_round, says="the slope of one round alone"),
         Mistake(_fixed_point_one_step, says="Only one step towards"),
         Mistake(_fixed_point_minus, says="The sign is wrong"),

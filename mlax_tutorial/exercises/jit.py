@@ -382,7 +382,8 @@ steady = Exercise(
     hints=(
         "What is done inside of the jitted function comes too late: the key is made of what is passed in.",
         "So there are two functions: an outer one, plain Python, that makes a float32 of the rate, and an inner one that is jitted, once.",
-        "`np.float32(rate)` takes any of these numbers, is not weak, and compiles nothing.",
+        "`np.float32(rate)` takes any of these numbers, is not weak, and compiles nothing. (Of an array it waits for the value; "
+        "`jnp.asarray(rate, jnp.float32)` does not.)",
     ),
     solution=_steady,
     check=_check_steady,
@@ -1078,7 +1079,7 @@ def _check_run(run):
     watch = _Alive()
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        got = run(step, state, watch.over(batches))
+        got = run(step, state, watch.over(batches, traced))
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?")
     if not traced:
@@ -1100,6 +1101,10 @@ def _check_run(run):
     if len(traced) > 1:
         raise Failed(
             f"The step was traced {len(traced)} times over five batches of one shape: jit it once, before the loop."
+        )
+    if not watch.donated and watch.ahead:
+        raise Failed(
+            "You fetch all batches before the first step. In a training loop they would not fit: fetch one, run the step, fetch the next.",
         )
     if not watch.donated:
         raise Failed(
@@ -1138,15 +1143,16 @@ class _Alive:
         gc.collect()
         self.kept = self.alive()  # so that ids stay theirs
         self.known = {id(leaf) for leaf in self.kept}
-        self.most, self.donated = 0, False
+        self.most, self.donated, self.ahead = 0, False, False
 
     @staticmethod
     def alive():
         return [leaf for leaf in jax.live_arrays() if leaf.shape == _ODD]
 
-    def over(self, batches):
+    def over(self, batches, traced):
         held = []
         for number, batch in enumerate(batches):
+            self.ahead = not traced
             if held and all(leaf.is_deleted() for leaf in held):
                 self.donated = True
             gc.collect()
@@ -1230,6 +1236,10 @@ def _run_not_rebound(step, state, batches):
     return new
 
 
+def _run_lists(step, state, batches):
+    return _run(step, state, list(batches))
+
+
 def _run_copies_each_time(step, state, batches):
     fast_step = jax.jit(step, donate_argnums=0)
     for batch in batches:
@@ -1264,6 +1274,7 @@ run = Exercise(
         Mistake(_run_copies_weights, says="The caller's own state is deleted: the first step"),
         Mistake(_run_keeps, says="The state is not donated"),
         Mistake(_run_copies_each_time, says="The state is not donated"),
+        Mistake(_run_lists, says="before the first step"),
         Mistake(_run_plain, says="it is not jitted"),
         Mistake(_run_jit_in_loop, says="jit it once, before the loop"),
         Mistake(_run_first_apart, says="jit it once, before the loop"),

@@ -171,6 +171,18 @@ def by_a_closure(x, bound):
     return same(x, jnp.asarray(bound, jnp.float32))
 
 
+@right(autodiff.clip_slope)
+@jax.custom_vjp
+def a_number_for_the_bound(x, bound):
+    return x
+
+
+a_number_for_the_bound.defvjp(
+    lambda x, bound: (x, (bound,)),
+    lambda kept, c: (c * jnp.minimum(1, kept[0] / jnp.sqrt(jnp.vdot(c, c) + 1e-12)).astype(c.dtype), 0.0),
+)
+
+
 @wrong(autodiff.clip_slope)
 def slope_of_the_bound(x, bound):
     same = jax.custom_vjp(lambda x, bound: x)
@@ -233,6 +245,24 @@ def one_round_more(f, a, x):
 
     mend.defvjp(lambda value, a, solution: (value, (a, solution)), backward)
     return mend(f(a, solution), constant, solution)
+
+
+@right(autodiff.fixed_point)
+def by_custom_root(f, a, x):
+    def solve(_, start):
+        def body(state):
+            new = f(a, state[0])
+            return new, jnp.max(jnp.abs(new - state[0])), state[2] + 1
+
+        going = lambda s: (s[1] > 1e-6) & (s[2] < 1000)  # noqa: E731
+        return lax.while_loop(going, body, (start, jnp.float32(jnp.inf), 0))[0]
+
+    return lax.custom_root(
+        lambda x: f(a, x) - x,
+        lax.stop_gradient(x),
+        solve,
+        lambda linear, y: jnp.linalg.solve(jax.jacobian(linear)(y), y),
+    )
 
 
 @wrong(autodiff.fixed_point)
