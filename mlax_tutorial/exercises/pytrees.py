@@ -1,6 +1,7 @@
 """The exercises of the chapter Pytrees."""
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -16,6 +17,14 @@ from mlax_tutorial.checking.programs import under
 from mlax_tutorial.checking.reader import as_theirs
 
 Point = collections.namedtuple("Point", "x y")
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """A container that only the registry knows how to open."""
+
+    inside: object
 
 
 # leaf_counts
@@ -123,6 +132,12 @@ def _check_count(count):
     again = {"block": {"block": {"w": jnp.ones(4)}, "b": jnp.ones(1)}}
     numbered = {"heads": {0: {"w": jnp.ones(2)}, 1: {"w": jnp.ones(3)}}, "w": (jnp.ones(4), jnp.ones(5))}
     mixed = {"table": jnp.ones((3, 2), jnp.bfloat16), "ids": jnp.ones(7, jnp.int32)}
+    fields = {"x": jnp.ones(2), "point": Point(jnp.ones(3), {"y": jnp.ones(4)}), "list": [jnp.ones(5)]}
+    field = "Only the key of a dict is a name here: a field of a named tuple, or a place in a list, is none."
+    boxed = {"box": Box({"bias": jnp.ones(2), "kernel": jnp.ones((3, 2))}), "bias": jnp.ones(3)}
+    opened = (
+        "Registered classes are containers, too: `jax.tree.leaves_with_path` opens whatever is registered."
+    )
     everywhere = (
         "A name may stand anywhere on the path, first, last or between: all that lies below it counts."
     )
@@ -137,14 +152,21 @@ def _check_count(count):
         (again, "block", "a name below the same name", "A leaf counts once, however often the name is on its path.", again),
         (numbered, "w", "dicts with numbers as keys", "Keys may be numbers, and a tuple may lie below the name.", numbered),
         (mixed, "table", "an array of bfloat16", "Numbers are counted, not bytes.", mixed),
+        (fields, "x", "a dict with a named tuple and a list in it", field, None),
+        (fields, "0", "a dict with a named tuple and a list in it", field, None),
+        (boxed, "bias", "a dict with an object of a registered class in it", opened, None),
     ]  # fmt: skip
-    for tree, name, text, advice, shown in cases:
+    for number, (tree, name, text, advice, shown) in enumerate(cases):
         _right_count(count, tree, name, text, advice, shown)
+        if not number:  # the trees of later cases are used more than once
+            checks.pure(count, linear(4, 3), "kernel")
     huge = {"table": jax.ShapeDtypeStruct((10**6, 10**6), jnp.float32)}
     text = "a placeholder for an array of a million rows and columns"
-    advice = "A placeholder has a shape and no numbers: count by the shape, and compute nothing."
+    advice = (
+        "A placeholder has a shape and no numbers, and NumPy takes it for a single object: count by `leaf.shape`, and "
+        "compute nothing."
+    )
     _right_count(count, huge, "table", text, advice, huge)
-    checks.pure(count, flat, "kernel")
 
 
 def _right_count(count, tree, name, text, advice, tree_shown):
@@ -179,7 +201,7 @@ def _right_count(count, tree, name, text, advice, tree_shown):
     ]
     if number == sum(leaf.size for leaf in leaves):
         advice = "You count all numbers, whatever the paths of their leaves."
-    elif number == len(below):
+    elif number == len(below) and all(isinstance(leaf, jax.Array) for leaf in below):
         advice = "This is how many leaves there are; asked for is how many numbers they hold."
     elif number == sum(leaf.nbytes if hasattr(leaf, "nbytes") else -1 for leaf in below):
         advice = "Numbers are counted, not bytes."
@@ -225,6 +247,26 @@ def _count_twice(tree, name):
     return total
 
 
+def _count_by_hand(tree, name):
+    if isinstance(tree, dict):
+        total = 0
+        for key, item in tree.items():
+            below = sum(leaf.size for leaf in jax.tree.leaves(item))
+            total += below if key == name else _count_by_hand(item, name)
+        return total
+    return sum(_count_by_hand(item, name) for item in tree) if isinstance(tree, (list, tuple)) else 0
+
+
+def _on_path_or_field(path, name):
+    return any(getattr(step, "key", getattr(step, "name", None)) == name for step in path)
+
+
+def _count_and_clear(tree, name):
+    total = _count(tree, name)
+    tree.clear()
+    return total
+
+
 def _count_top(tree, name):
     return sum(leaf.size for leaf in jax.tree.leaves(tree.get(name)))
 
@@ -261,12 +303,17 @@ count = Exercise(
         Mistake(_counts(size=lambda leaf: leaf.nbytes), says="not bytes"),
         Mistake(_counts(size=lambda leaf: np.prod(leaf.shape)), says="Return an `int`"),
         Mistake(_counts(size=lambda leaf: jnp.sum(jnp.ones_like(leaf))), says="Return an `int`"),
-        Mistake(_counts(size=lambda leaf: int(jnp.sum(jnp.ones(leaf.shape, bool)))), says="compute nothing"),
+        Mistake(_counts(size=lambda leaf: int(jnp.sum(jnp.ones(leaf.shape, bool)))), says="takes it for a single object"),
         Mistake(_counts(size=lambda leaf: leaf.size if leaf.ndim else 0), says="without axes"),
         Mistake(_count_twice, says="A leaf counts once"),
+        Mistake(_count_by_hand, says="Registered classes are containers"),
+        Mistake(_counts(_on_path_or_field), says="Only the key of a dict"),
+        Mistake(_counts(lambda path, name: name in jax.tree_util.keystr(path, simple=True, separator="/").split("/")), says="Only the key of a dict"),
+        Mistake(_counts(size=lambda leaf: np.asarray(leaf).size), says="takes it for a single object"),
+        Mistake(_count_and_clear, says="changed its input"),
         Mistake(_count_prints, says="is a `return` missing"),
     ),
-)
+)  # fmt: skip
 
 
 # average
@@ -314,6 +361,7 @@ def _check_average(average):
         (_average_swapped, "The weights are the wrong way round: `decay` belongs to the old average."),
         (_average_sum, "The new parameters get the weight `1 - decay`; here they are added whole."),
         (lambda old, params, decay: params, "You return the parameters themselves."),
+        (lambda old, params, decay: old, "You return the old average as it is."),
         (
             lambda old, params, decay: jax.tree.leaves(_average(old, params, decay)),
             "These are the right leaves, but the tree is gone: `jax.tree.map` returns a tree.",
@@ -328,6 +376,12 @@ def _check_average(average):
     nested_new = {"layers": [params, Point(jnp.zeros(2), None)], "extra": (), "head": (jnp.ones((2, 2)),)}
     advice = "Trees may be of any kind and depth: `jax.tree.map` takes both and goes through their leaves together."
     _advised(average, (nested_old, nested_new, 0.25), advice)
+    for wrap in (
+        lambda tree: [tree],
+        Box,
+        lambda tree: tree["w"],
+    ):  # at the top no dict, or no container at all
+        _advised(average, (wrap(old), wrap(params), 0.25), advice)
 
     half = {"w": jnp.array([3.015625, 1.0078125], jnp.bfloat16)}
     recognise = [
@@ -355,6 +409,13 @@ def _check_average(average):
     ]
     checks.values(average, _average, examples=[(steps, more, 0.5)], recognise=recognise)
 
+    integers = {"ids": jnp.array([2, 6], jnp.uint8), "seen": jnp.array([True, False])}
+    others = {"ids": jnp.array([4, 4], jnp.uint8), "seen": jnp.array([False, True])}
+    advice = "Integers of every size and booleans are not floating: ask `jnp.issubdtype(leaf.dtype, jnp.floating)`."
+    _advised(average, (integers, others, 0.5), advice)
+    float16 = {"w": jnp.array([1.0, 2.0], jnp.float16)}, {"w": jnp.array([2.0, 4.0], jnp.float16)}
+    advice = "float16 is floating, too: ask `jnp.issubdtype(leaf.dtype, jnp.floating)`."
+    _advised(average, (*float16, 0.5), advice)
     coarse = {"w": jnp.array([1.0, 2.0], jnp.bfloat16)}, {"w": jnp.array([2.0, 4.0], jnp.bfloat16)}
     recognise = [
         (
@@ -381,6 +442,18 @@ def _advised(function, arguments, advice, reference=None):
 
 def _average_dict(old, params, decay):
     return {name: _mean(old[name], params[name], decay) for name in old}
+
+
+def _average_of_a_dict(old, params, decay):
+    return {name: _average(old[name], params[name], decay) for name in old}
+
+
+def _average_but_for(*dtypes):
+    return _average_with(lambda a, b, d: b if a.dtype in dtypes else _mean(a, b, d))
+
+
+def _average_only_for(*dtypes):
+    return _average_with(lambda a, b, d: _mean(a, b, d) if a.dtype in dtypes else b)
 
 
 def _average_in_place(old, params, decay):
@@ -425,7 +498,12 @@ average = Exercise(
         Mistake(_average_sum, says="added whole"),
         Mistake(lambda old, params, decay: params, says="the parameters themselves"),
         Mistake(lambda old, params, decay: jax.tree.leaves(_average(old, params, decay)), says="the tree is gone"),
+        Mistake(lambda old, params, decay: old, says="the old average as it is"),
         Mistake(_average_dict, says="of any kind and depth"),
+        Mistake(_average_of_a_dict, says="of any kind and depth"),
+        Mistake(_average_but_for(jnp.int32), says="Integers of every size"),
+        Mistake(_average_but_for(jnp.int32, jnp.bool_), says="Integers of every size"),
+        Mistake(_average_only_for(jnp.float32, jnp.bfloat16), says="float16 is floating"),
         Mistake(_average_rounded, says="is rounded to bfloat16 before"),
         Mistake(_average_in_new, says="small steps are not lost"),
         Mistake(_average_with(_floating(lambda a, b, d: _mean(a.astype(b.dtype), b, d).astype(a.dtype))), says="loses digits"),
@@ -474,6 +552,11 @@ def _layers():
     }
 
 
+def _boxed():
+    box = Box({"kernel": jnp.ones(2), "bias": jnp.zeros(2)})
+    return collections.OrderedDict(scale=jnp.ones(()), kernel=jnp.ones(1), box=box)
+
+
 def _check_partition(given):
     def kernels(text):
         return "kernel" in _text(text)
@@ -511,6 +594,7 @@ def _check_partition(given):
         (_layers(), nothing, "Where nothing is chosen, the first tree holds None alone, and the second all."),
         (jnp.ones(2), root, "A single array is a tree, too: its path is the empty text."),
         (holes, deepest, "What is None in the tree stays None, and named tuples and empty containers stay what they are."),
+        (_boxed(), kernels, "Containers may be of any registered kind: `jax.tree.map_with_path` opens them all."),
     ]  # fmt: skip
 
     def partition(tree, chosen):  # a named tuple is a tuple, too
@@ -526,6 +610,12 @@ def _check_partition(given):
                 failure.message = f"{failure.message}\n{advice}"
             raise
     checks.pure(given, _layers(), kernels)
+    first, second = partition({"kernel": 1.5, "bias": 2}, kernels)
+    if type(first["kernel"]) is not float or type(second["bias"]) is not int:
+        raise Failed(
+            "Leaves stay as they are: a Python number here became something else.",
+            input="{'kernel': 1.5, 'bias': 2}", got=(first, second),
+        )  # fmt: skip
 
     def asked(text):
         return np.bool_("kernel" in _text(text))
@@ -623,6 +713,23 @@ def _partition_is(tree, chosen):
     return tuple(jax.tree.map_with_path(functools.partial(keep, wanted), tree) for wanted in (True, False))
 
 
+def _partition_by_hand(tree, chosen, text=""):
+    if isinstance(tree, dict):
+        parts = {k: _partition_by_hand(v, chosen, f"{text}[{k!r}]") for k, v in tree.items()}
+        return {k: a for k, (a, _) in parts.items()}, {k: b for k, (_, b) in parts.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        parts = [_partition_by_hand(getattr(tree, k), chosen, f"{text}.{k}") for k in tree._fields]
+        return type(tree)(*(a for a, _ in parts)), type(tree)(*(b for _, b in parts))
+    if isinstance(tree, (list, tuple)):
+        parts = [_partition_by_hand(item, chosen, f"{text}[{i}]") for i, item in enumerate(tree)]
+        return type(tree)(a for a, _ in parts), type(tree)(b for _, b in parts)
+    return (tree, None) if chosen(text) else (None, tree)
+
+
+def _partition_into_arrays(tree, chosen):
+    return jax.tree.map(jnp.asarray, _partition(tree, chosen))
+
+
 def _partition_emptied(tree, chosen):
     first, second = _partition(tree, chosen)
     if isinstance(tree, dict):
@@ -658,6 +765,8 @@ partition = Exercise(
         Mistake(_partition_top, says="may have any depth"),
         Mistake(_partition_is, says="do not ask with `is`"),
         Mistake(_partition_emptied, says="changed its input"),
+        Mistake(_partition_by_hand, says="of any registered kind"),
+        Mistake(_partition_into_arrays, says="Leaves stay as they are"),
     ),
 )
 
@@ -690,7 +799,7 @@ def _check_combine(combine):
 
     holes = {"a": [None, Point(jnp.ones(1), (None, jnp.ones(2)))], "b": (), "c": jnp.arange(3)}
     attempt = functools.partial(_right_combination, combine)
-    attempt(pair(), "At each place stands the leaf of the tree that has one there.")
+    attempt(pair(), "At each place stands the leaf of the tree that has one there.", shallow=True)
     checks.pure(combine, *pair())
     attempt(pair()[::-1], "Either of the two may hold the leaf.")
     advice = "Zero and False are values like others: only None means that nothing is there."
@@ -699,6 +808,7 @@ def _check_combine(combine):
     for chosen in ("kernel", "[0]", "scale"):
         attempt(parts(_layers(), chosen), "The trees may have any depth.")
         attempt(parts(_layers(), chosen)[::-1], "The trees may have any depth.")
+    attempt(parts(_boxed(), "kernel"), "Containers may be of any registered kind.")
     attempt(parts(holes, "y"), "Where neither tree has a leaf, None remains; containers stay what they are.")
     single = "A single array is a tree, too, and None is what remains of the other part."
     attempt((jnp.ones(2), None), single)
@@ -713,7 +823,7 @@ def _check_combine(combine):
     checks.same(gradient, expected, where="as the gradient of the first part")
 
 
-def _right_combination(combine, arguments, advice):
+def _right_combination(combine, arguments, advice, shallow=False):
     recognise = [
         (lambda a, b: a, "You return the first tree; what is None there is to come from the second."),
         (lambda a, b: b, "You return the second tree; what is None there is to come from the first."),
@@ -725,11 +835,15 @@ def _right_combination(combine, arguments, advice):
         ),
     ]
     try:
+        # a merge of dicts can be equal to one of two deep trees by accident
+        recognise = recognise if shallow else recognise[2:]
         checks.values(combine, _combine, examples=[arguments], recognise=recognise)
     except Failed as failure:
         error = getattr(failure, "error", None)
         if isinstance(error, ValueError) and "truth value" in str(error):
             advice = "An array is neither true nor false. Ask whether it is there: `is None`."
+        elif isinstance(error, (TypeError, ValueError)) and "None is not a valid value" in str(error):
+            advice = "Where neither tree has a leaf both are None, and None is no value for `jnp`: hand it on as it is."
         elif isinstance(error, ValueError) and "None" in str(error):
             advice = (
                 "To `jax.tree.map` None is an empty container, not a leaf, so the trees differ there: `is_leaf` "
@@ -768,6 +882,10 @@ def _combine_nested(first, second):
     return [_combine_nested(one, two) for one, two in zip(first, second, strict=True)]
 
 
+def _combine_merged(first, second):
+    return {**first, **{name: item for name, item in second.items() if item is not None}}
+
+
 def _combine_in_place(first, second):
     for name in first:
         if first[name] is None:
@@ -802,7 +920,11 @@ combine = Exercise(
         Mistake(lambda a, b: jax.tree.leaves((a, b)), says="These are the leaves"),
         Mistake(_combine_dicts, says="may have any depth"),
         Mistake(_combine_unflatten, says="of the tree that has one there"),
-        Mistake(_combine_nested, says="containers stay what they are"),
+        Mistake(_combine_nested, says="of any registered kind"),
+        Mistake(_combine_merged, says="may have any depth"),
+        Mistake(
+            _combine_with(lambda a, b: jnp.asarray(b if a is None else a)), says="None is no value for `jnp`"
+        ),
         Mistake(_combine_in_place, says="changed its input"),
     ),
 )
@@ -922,6 +1044,7 @@ def _attempt(call, advice=""):
 
 def _check_node(node):
     Linear = _linear_class()
+    listed, init = Linear.children, Linear.__init__
     got = node(Linear)
     if got is not Linear:
         said = "returned None" if got is None else "returned something else"
@@ -937,7 +1060,12 @@ def _check_node(node):
     _right_children(item, kernel, bias, words)
     _put_together(item, words)
     _without_init(node)
+    if getattr(Linear, "children", None) != listed or Linear.__init__ is not init:
+        raise Failed(
+            "The class has lost or changed its `children` or its `__init__`: leave them as they are."
+        )
     _right_static(node)
+    _all_attributes(node)
     _frozen(node)
     _two_classes(node)
     _transformed(Linear, kernel, bias)
@@ -979,6 +1107,9 @@ def _put_together(item, words):
         raise Failed(
             "`unflatten` returns the old object. It has to make a new one: the old one may be in use."
         )
+    other = _attempt(lambda: jax.tree.map(lambda leaf: leaf + 2, item), advice)
+    if other is again:
+        raise Failed("`unflatten` returns one object again and again: it has to make a new one each time.")
     if type(again) is not type(item):
         raise Failed(
             "An object is put together as something else than it was: it must be of the class again.",
@@ -1020,12 +1151,15 @@ def _without_init(node):
     Careful.__init__.__qualname__ = "Careful.__init__"
     node(Careful)
     item = Careful(jnp.ones(2), "m")
-    shapes = _attempt(lambda: jax.tree.map(lambda leaf: leaf.shape, item))
-    if shapes.value != (2,):
-        raise Failed(
-            "What takes a leaf's place must come into the attribute as it is.",
-            expected=(2,), got=shapes.value,
-        )  # fmt: skip
+    for place in ((2,), "text", 3, None):  # what stands in a leaf's place
+        again = _attempt(lambda place=place: jax.tree.map(lambda leaf: place, item))
+        got = vars(again).get("value", "no attribute at all")
+        if type(got) is not type(place) or got != place:
+            raise Failed(
+                "What takes a leaf's place must come into the attribute as it is, whatever it is: do not convert or "
+                "choose when an object is put together.",
+                expected=place, got=got,
+            )  # fmt: skip
 
 
 def _right_static(node):
@@ -1067,6 +1201,24 @@ def _right_static(node):
             "The auxiliary data cannot be hashed (a dict or a list?). JAX asks for data that can, since what can be "
             "changed later would change the key to its cache: make a tuple of pairs."
         ) from None
+
+
+def _all_attributes(node):
+    item = node(_linear_class())(jnp.ones(2), None, "one")
+    static = {"name": "one", "_private": 3, "unit": None, "rule": jnp.tanh, "sizes": (2, "two")}
+    vars(item).update(static)
+    advice = (
+        "Static attributes may be of any kind, functions too: keep the values themselves, not a text of them."
+    )
+    again = vars(_attempt(lambda: jax.tree.map(lambda leaf: leaf, item), advice))
+    missing = [name for name in ("kernel", "bias", *static) if name not in again]
+    changed = [name for name in static if name in again and again[name] != static[name]]
+    if missing or changed:
+        raise Failed(
+            f"When it is put together, the object has {'lost' if missing else 'another'} `{(missing + changed)[0]}`. *All* "
+            "attributes come back as they were: private ones, None, functions, and those that were set later.",
+            input="an object with the attributes kernel, bias (None), " + ", ".join(static),
+        )
 
 
 def _frozen(node):
@@ -1136,7 +1288,8 @@ def _node_by(flatten, unflatten, with_keys=True):
 def _apart(cls, item, names=None):
     names = cls.children if names is None else names
     children = [(jax.tree_util.GetAttrKey(name), vars(item)[name]) for name in names]
-    return children, tuple(sorted((n, v) for n, v in vars(item).items() if n not in cls.children))
+    static = ((n, v) for n, v in vars(item).items() if n not in cls.children)
+    return children, tuple(sorted(static, key=lambda pair: pair[0]))
 
 
 def _together(cls, static, children):
@@ -1209,6 +1362,58 @@ def _node_dict(cls, item):
 
 def _node_reversed(cls, static, children):
     return _together(cls, static, tuple(children)[::-1])
+
+
+def _node_chosen(keep):
+    def flatten(cls, item):
+        children, static = _apart(cls, item)
+        return children, tuple(pair for pair in static if keep(cls, *pair))
+
+    return _node_by(flatten, _together)
+
+
+def _node_text(cls, item):
+    children, static = _apart(cls, item)
+    return children, repr(static)
+
+
+def _node_from_text(cls, static, children):
+    return _together(cls, eval(static, {}), children)
+
+
+def _node_one_object(cls):
+    one = object.__new__(cls)
+
+    def unflatten(static, children):
+        vars(one).clear()
+        vars(one).update(vars(_together(cls, static, children)))
+        return one
+
+    jax.tree_util.register_pytree_with_keys(cls, functools.partial(_apart, cls), unflatten)
+    return cls
+
+
+def _node_converts(cls, static, children):
+    return _together(cls, static, [jnp.asarray(child) for child in children])
+
+
+def _node_without_none(cls, static, children):
+    item = _together(cls, static, children)
+    for name in cls.children:
+        if vars(item)[name] is None:
+            del vars(item)[name]
+    return item
+
+
+def _node_swallows(cls):
+    init = cls.__init__
+
+    def careless(self, *arguments, **named):
+        with contextlib.suppress(Exception, Failed):
+            init(self, *arguments, **named)
+
+    cls.__init__ = careless
+    return _node(cls)
 
 
 def _node_old_object(cls, static, children):
@@ -1290,6 +1495,14 @@ node = Exercise(
         Mistake(_node_by(_node_dict, _together), says="make a tuple of pairs"),
         Mistake(_node_on_class, says="run the program of the one"),
         Mistake(_node_by(_apart, _node_setattr), says="A frozen dataclass does not let"),
+        Mistake(_node_one_object, says="one object again and again"),
+        Mistake(_node_by(_apart, _node_converts), says="do not convert or"),
+        Mistake(_node_by(_apart, _node_without_none), says="do not convert or"),
+        Mistake(_node_swallows, says="leave them as they are"),
+        Mistake(_node_by(_node_text, _node_from_text), says="keep the values themselves"),
+        Mistake(_node_chosen(lambda cls, name, value: name[0] != "_"), says="has lost `_private`"),
+        Mistake(_node_chosen(lambda cls, name, value: value is not None), says="has lost `unit`"),
+        Mistake(_node_chosen(lambda cls, name, value: isinstance(value, str)), says="has lost `_private`"),
         Mistake(_node_last_class, says="come back as objects of the second"),
     ),
 )  # fmt: skip

@@ -537,6 +537,22 @@ _clipped_leaf_by_leaf = _clipped_by(
         jax.tree.map(lambda leaf: _scaled(leaf, jnp.minimum(1.0, bound / _safe(_norms(leaf)))), g)
     )
 )
+_clipped_by_one_norm = _clipped_by(
+    lambda g, bound: _mean(
+        jax.tree.map(
+            lambda leaf: (
+                leaf
+                * jnp.minimum(1.0, bound / _safe(jnp.sqrt(sum(jnp.sum(x**2) for x in jax.tree.leaves(g)))))
+            ),
+            g,
+        )
+    )
+)
+_clipped_norms_added = _clipped_by(
+    lambda g, bound: _mean(
+        _scaled(g, jnp.minimum(1.0, bound / _safe(sum(_norms(leaf) for leaf in jax.tree.leaves(g)))))
+    )
+)
 _clipped_always = _clipped_by(lambda g, bound: _mean(_scaled(g, bound / _safe(_norms(g)))))
 _clipped_elements = _clipped_by(
     lambda g, bound: _mean(jax.tree.map(lambda leaf: jnp.clip(leaf, -bound, bound), g))
@@ -619,6 +635,14 @@ def _check_clipped(clipped):
             _clipped_always,
             "Small gradients are scaled up to the bound. They should stay as they are: `jnp.minimum(1, …)`.",
         ),
+        (
+            _clipped_by_one_norm,
+            "One norm is taken over all examples together; each example's gradient has its own.",
+        ),
+        (
+            _clipped_norms_added,
+            "The norms of the leaves are added up: the norm of the whole is the root of the sum of their *squares*.",
+        ),
         (_clipped_elements, "Each number is clipped by itself; a gradient keeps its direction, so scale it."),
         (_clipped_summed, "This is the sum over examples; the mean is asked for."),
         (_clipped_squared, "The norm is the square *root* of the sum of squares: it is missing."),
@@ -685,6 +709,8 @@ clipped = Exercise(
     mistakes=(
         Mistake(_clipped_the_mean, says="The mean is clipped"),
         Mistake(_clipped_leaf_by_leaf, says="one norm over all its leaves"),
+        Mistake(_clipped_by_one_norm, says="One norm is taken over all examples"),
+        Mistake(_clipped_norms_added, says="The norms of the leaves are added up"),
         Mistake(_clipped_always, says="scaled up to the bound"),
         Mistake(_clipped_elements, says="keeps its direction"),
         Mistake(_clipped_summed, says="This is the sum over examples"),
@@ -832,7 +858,7 @@ contrast = Exercise(
     title="A loss that compares each with all",
     stars=3,
     minutes=20,
-    why="Written for one example and an axis name, it runs unchanged over a batch, or over the devices of a pod.",
+    why="Losses that compare examples are written for one of them and an axis name; over devices the same collectives communicate.",
     hints=(
         "`lax.all_gather(key, 'batch')` is the table of all keys, of shape (examples, d).",
         "`jax.nn.log_softmax(keys @ query)` has an entry for each key; which one is the example's own?",
@@ -928,6 +954,12 @@ def _check_sweep(sweep):
     )
     same = jax.random.split(jax.random.key(1), 2), jnp.array([0.1, 0.2])
     checks.same(sweep(plain, *same), _sweep(plain, *same), input="2 keys and 2 rates")
+    for what, tables in (("the number of rates", ((2, 2), (2, 9))), ("the number of keys", ((2, 2), (9, 2)))):
+        sizes = [
+            _equations(lambda *both: sweep(plain, *both), jax.random.split(jax.random.key(1), k), jnp.ones(r))
+            for k, r in tables
+        ]
+        _does_not_grow(sizes, what)
 
 
 def _sweep_swapped(train, keys, rates):
@@ -942,6 +974,16 @@ def _sweep_loop(train, keys, rates):
 
 def _sweep_half_loop(train, keys, rates):
     rows = [jax.vmap(train, (0, None))(keys, rate) for rate in rates]
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+
+
+def _sweep_loop_of_jit(train, keys, rates):
+    return _sweep_loop(jax.jit(train), keys, rates)
+
+
+def _sweep_half_loop_of_jit(train, keys, rates):
+    fast = jax.jit(jax.vmap(train, (0, None)))
+    rows = [fast(keys, rate) for rate in rates]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
 
@@ -993,6 +1035,8 @@ sweep = Exercise(
         Mistake(_sweep_swapped, says="The axes are swapped"),
         Mistake(_sweep_loop, says="was run 6 times"),
         Mistake(_sweep_half_loop, says="was run 2 times"),
+        Mistake(_sweep_loop_of_jit, says="grows with the number of rates"),
+        Mistake(_sweep_half_loop_of_jit, says="grows with the number of rates"),
         Mistake(_sweep_pairs, says="inconsistent sizes"),
         Mistake(_sweep_flat, says="has been flattened"),
         Mistake(_sweep_one_key, says="the first key is used for all"),

@@ -36,35 +36,12 @@ def with_sizes_of_a_map(tree, name):
 
 
 @right(pytrees.count)
-def with_text(tree, name):
-    return sum(
-        leaf.size
-        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
-        if name in jax.tree_util.keystr(path, simple=True, separator="/").split("/")
-    )
-
-
-@right(pytrees.count)
 def with_repr(tree, name):
     return sum(
         int(np.prod(leaf.shape))
         for path, leaf in jax.tree.leaves_with_path(tree)
         if f"[{name!r}]" in jax.tree_util.keystr(path)
     )
-
-
-@right(pytrees.count)
-def by_hand(tree, name):
-    total = 0
-    if isinstance(tree, dict):
-        for key, item in tree.items():
-            if key == name:
-                total += sum(x.size for x in jax.tree.leaves(item))
-            else:
-                total += by_hand(item, name)
-    elif isinstance(tree, (list, tuple)):
-        total = sum(by_hand(item, name) for item in tree)
-    return total
 
 
 @right(pytrees.count)
@@ -80,7 +57,7 @@ def by_stopping(tree, name):
 
 @right(pytrees.count)
 def numpy_integer(tree, name):
-    return np.int64(by_hand(tree, name))
+    return np.int64(pytrees.count.answer(tree, name))
 
 
 # average
