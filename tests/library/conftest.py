@@ -13,7 +13,7 @@ def strict(request):
         # Thousands of small programs that run once: what a module that says so waits for is mostly the compiler.
         "jax_disable_most_optimizations": getattr(request.module, "QUICK_TO_COMPILE", False),
     }
-    before = {name: getattr(jax.config, name) for name in settings}
+    before = {name: jax.config.values[name] for name in settings}
     for name, value in settings.items():
         jax.config.update(name, value)
     yield
@@ -33,7 +33,7 @@ def x64():
 @pytest.fixture
 def optimized():
     """Compile as for a user, for one test of a module that is quick to compile."""
-    before = jax.config.jax_disable_most_optimizations
+    before = jax.config.values["jax_disable_most_optimizations"]
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", before)
