@@ -90,7 +90,7 @@ test-book: .venv/.made ## compare every stored output (nbval)
 	$(PYTHON) $(PYTEST) $(NBVAL) book
 
 test-site: book ## the rendered book in a browser
-	$(PYTHON) -m pytest -q tests/site
+	$(PYTHON) -m pytest -q -n 2 tests/site
 
 test-oldest: .venv-oldest/.made ## library, exercises and chapters on the oldest JAX that is supported
 	.venv-oldest/bin/python $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab --ignore tests/notebooks

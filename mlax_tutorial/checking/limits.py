@@ -14,7 +14,8 @@ from jax.extend import core
 
 from mlax_tutorial import jaxprs
 
-SECONDS = 20.0  # by the clock: a right answer takes three at most, but machines differ, and may be busy
+SECONDS = 20.0  # of work: a right answer takes three at most, but machines differ
+BUSY = 4  # by the clock it may take so many times as long: other programs, or a sleep
 ITERATIONS = 100_000
 
 
@@ -24,34 +25,44 @@ class TimeUp(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds):
-    """Raises `TimeUp` in this thread after so many seconds, again and again until the block is left.
+    """Raises `TimeUp` in this thread after so many seconds of its work, again and again until the block is left.
 
     In the main thread it is an alarm signal, whose old handler and timer are put back. Elsewhere, and on systems
-    without that signal, another thread plants the exception, which Python delivers between two bytecodes.
+    without that signal, another thread plants the exception, which Python delivers between two bytecodes. A busy
+    machine is no endless loop: what counts is the thread's own time on a processor, where the system can tell it.
     """
     main = threading.current_thread() is threading.main_thread()
-    began = time.monotonic()
+    over = _stopwatch(seconds)
     try:
-        with _alarm(seconds) if main and hasattr(signal, "setitimer") else _planted(seconds):
+        with _alarm(seconds, over) if main and hasattr(signal, "setitimer") else _planted(seconds, over):
             yield
     except Exception as error:
         # Code it passed through may have made another error of it: JAX up to 0.7 does so while it traces.
-        if time.monotonic() - began < seconds:
+        if not over():
             raise
         raise TimeUp().with_traceback(error.__traceback__) from error
 
 
+def _stopwatch(seconds):
+    """A function that says, from any thread, whether this one has worked for so long."""
+    work = time.monotonic
+    if hasattr(time, "pthread_getcpuclockid"):
+        work = functools.partial(time.clock_gettime, time.pthread_getcpuclockid(threading.get_ident()))
+    worked, began = work(), time.monotonic()
+    return lambda: work() - worked >= seconds or time.monotonic() - began >= BUSY * seconds
+
+
 @contextlib.contextmanager
-def _alarm(seconds):
+def _alarm(seconds, over):
     active = True
 
     def ring(number, frame):
-        if active:
+        if active and over():
             raise TimeUp
 
     began = time.monotonic()
     old_handler = signal.signal(signal.SIGALRM, ring)
-    # The alarm comes again every fifth of a second: code may swallow one of them.
+    # The alarm comes again every fifth of a second: it may be too early, and code may swallow one of them.
     old_delay, old_interval = signal.setitimer(signal.ITIMER_REAL, seconds, 0.2)
     try:
         yield
@@ -65,15 +76,15 @@ def _alarm(seconds):
 
 
 @contextlib.contextmanager
-def _planted(seconds):
+def _planted(seconds, over):
     target = ctypes.c_ulong(threading.get_ident())
-    over, lock = threading.Event(), threading.Lock()
+    left, lock = threading.Event(), threading.Lock()
 
     def plant():
         wait = seconds
-        while not over.wait(wait):
+        while not left.wait(wait):
             with lock:
-                if not over.is_set():
+                if not left.is_set() and over():
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(target, ctypes.py_object(TimeUp))
             wait = 0.2
 
@@ -83,7 +94,7 @@ def _planted(seconds):
         yield
     finally:
         with lock:
-            over.set()
+            left.set()
             ctypes.pythonapi.PyThreadState_SetAsyncExc(target, None)  # one planted, but not yet delivered
         watcher.join()
 

@@ -87,6 +87,30 @@ def test_stopped_in_random_inputs(grade):
     assert "while x.size == 0:" in outcome.text or "pass" in outcome.text
 
 
+def worked(seconds):
+    """A right answer that works for so long, by this thread's time on a processor."""
+
+    def answer(x):
+        began = time.thread_time()
+        while time.thread_time() - began < seconds:
+            pass
+        return 2 * x
+
+    return answer
+
+
+def slept(seconds):
+    return lambda x: (time.sleep(seconds), 2 * x)[1]
+
+
+def test_a_busy_machine_is_no_endless_loop(grade):
+    """To wait for a processor looks to the clock like sleeping."""
+    assert grade(slept(0.6), call, seconds=0.3).status == PASSED
+    assert in_thread(lambda: grade(slept(0.6), call, seconds=0.3)).status == PASSED
+    assert grade(worked(0.6), call, solution=double, seconds=0.3).status == FAILED
+    assert in_thread(lambda: grade(worked(0.6), call, solution=double, seconds=0.3)).status == FAILED
+
+
 def test_handler_and_timer_are_put_back(grade):
     rung = []
     old = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))

@@ -13,6 +13,7 @@ from mlax_tutorial.dtypes import DTYPES, floating_leaves, strays
 from mlax_tutorial.numeric import accumulator
 from tests.library.rows import LAYERS, classes, public_classes
 
+QUICK_TO_COMPILE = True
 BATCH = (3, 2)
 rows = pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
 modes = pytest.mark.parametrize("inference_mode", [False, True], ids=["training", "inference"])
@@ -108,7 +109,7 @@ def test_output_is_what_eval_shape_says(row, inference_mode):
 
 @rows
 @modes
-def test_eager_equals_jit(row, inference_mode):
+def test_eager_equals_jit(row, inference_mode, optimized):
     x = example(row)
     variables = init(row, x)
     key = keys(row, inference_mode)
@@ -289,6 +290,7 @@ def test_gradients_against_finite_differences(row, x64):
     trainables, non_trainables = layer.init(jax.random.key(0), x)
     key = keys(row)
 
+    @jax.jit  # each derivative is one program, not one for each operation
     def fwd(x, trainables):
         return layer.fwd(x, trainables, non_trainables, key=clone(key))[0]
 

@@ -15,6 +15,7 @@ from mlax_tutorial.numeric import accumulator
 from tests.library.rows import OPTIMIZER_ROWS, OPTIMIZERS, classes, public_classes
 from tests.library.rows.optimizers import RATE
 
+QUICK_TO_COMPILE = True
 rows = pytest.mark.parametrize("row", OPTIMIZER_ROWS, ids=lambda row: row.id)
 MODEL = nn.Series(nn.Linear(2), nn.F(jnp.tanh), nn.Series(nn.Bias()))  # tuples, dicts and ()
 X = np.random.default_rng(0).normal(size=(8, 4))
@@ -104,7 +105,7 @@ def test_state_takes_the_sharding_of_the_trainables(row, dtype):
 
 
 @rows
-def test_init_and_step_are_pure_and_jit(row):
+def test_init_and_step_are_pure_and_jit(row, optimized):
     trainables, optimizer = weights(), row.optimizer
     state = optimizer.init(trainables)
     g = gradients(trainables)
@@ -274,7 +275,7 @@ def test_vmap_over_learning_rates_trains_an_ensemble(row):
 
 
 @rows
-def test_fifty_steps_equal_optax(row):
+def test_fifty_steps_equal_optax(row, optimized):
     ours, theirs = jax.jit(row.optimizer.step), jax.jit(row.peer.update)
     first, second = weights(), weights()
     with jax.numpy_dtype_promotion("standard"):  # Optax is not written for strict promotion
