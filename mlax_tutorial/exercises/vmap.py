@@ -19,10 +19,10 @@ def _equations(function, *arguments):
     return sum(1 for _ in jaxprs.walk(program))
 
 
-def _does_not_grow(sizes, what):
+def _does_not_grow(sizes, what, cure="Let `jax.vmap` do it."):
     if sizes[-1] > sizes[0] + 8:
         raise Failed(
-            f"The program grows with {what}: a Python loop is recorded round by round. Let `jax.vmap` do it.",
+            f"The program grows with {what}: a Python loop is recorded round by round. {cure}",
             shown=[("equations", " and ".join(map(str, sizes)))],
         )
 
@@ -42,16 +42,16 @@ _shapes = {
 
 
 def _check_shapes(given):
-    a, b, c = jnp.ones((4, 3)), jnp.ones((5, 3)), jnp.ones((3, 4))
+    x, y, z = jnp.ones((4, 3)), jnp.ones((5, 3)), jnp.ones((3, 4))
     calls = {
-        "a": lambda: jax.vmap(jnp.dot, (0, None))(a, b[0]),
-        "b": lambda: jax.vmap(jnp.dot, (0, 1))(a, c),
-        "c": lambda: jax.vmap(jnp.dot)(a, b),
-        "d": lambda: jax.vmap(jnp.outer)(a, a),
-        "e": lambda: jax.vmap(jnp.outer, out_axes=2)(a, a),
-        "f": lambda: jax.vmap(jax.vmap(jnp.dot, (None, 0)), (0, None))(a, b),
-        "g": lambda: jax.vmap(jax.vmap(jnp.dot, (0, None)), (None, 0))(a, b),
-        "h": lambda: jax.vmap(lambda x: x.T, in_axes=1)(c),
+        "a": lambda: jax.vmap(jnp.dot, (0, None))(x, y[0]),
+        "b": lambda: jax.vmap(jnp.dot, (0, 1))(x, z),
+        "c": lambda: jax.vmap(jnp.dot)(x, y),
+        "d": lambda: jax.vmap(jnp.outer)(x, x),
+        "e": lambda: jax.vmap(jnp.outer, out_axes=2)(x, x),
+        "f": lambda: jax.vmap(jax.vmap(jnp.dot, (None, 0)), (0, None))(x, y),
+        "g": lambda: jax.vmap(jax.vmap(jnp.dot, (0, None)), (None, 0))(x, y),
+        "h": lambda: jax.vmap(lambda v: v.T, in_axes=1)(z),
     }
     expected = {}
     for name, call in calls.items():
@@ -60,7 +60,8 @@ def _check_shapes(given):
         except ValueError:
             expected[name] = "error"
     if isinstance(given, dict):  # a list is as good as a tuple
-        given = {name: tuple(x) if isinstance(x, list) else x for name, x in given.items()}
+        given = {name: tuple(shape) if isinstance(shape, list) else shape for name, shape in given.items()}
+    comma = "A shape is a tuple, also of a single axis: `(4,)`, with a comma."
     a_number = "A dot product of two vectors is a number, so only the axis of the examples is left."
     four_and_five = "One map goes over both at once, row by row, and four rows do not go with five."
     outer_first = (
@@ -68,17 +69,20 @@ def _check_shapes(given):
     )
     why = {
         "a": {
+            4: comma,
             (4, 3): a_number,
-            (): "There are four rows in `a`, and each gives a number.",
-            "error": "`b[0]` is shared by all four rows: `None` says so.",
+            (): "There are four rows in `x`, and each gives a number.",
+            "error": "`y[0]` is shared by all four rows: `None` says so.",
         },
         "b": {
+            4: comma,
             "error": "The second argument is mapped over its axis 1, so that each example gets a column.",
             (4, 4): "One map goes over both at once: row 0 with column 0, and so on, not each with each.",
             (3,): "The mapped axes are those of length 4; the axes of length 3 are summed over.",
         },
         "c": {(4, 5): four_and_five, (4,): four_and_five, (5,): four_and_five, (20,): four_and_five},
         "d": {
+            (4, 3): "The outer product of two vectors is a table, here of (3, 3), for each of the four.",
             (4, 4): "The outer product is of two rows, of length 3 each; it is done for each of the four.",
             (4, 4, 3, 3): "One map goes over both arguments at once: four examples, not sixteen.",
             (3, 3): "There are four of these tables.",
@@ -95,19 +99,22 @@ def _check_shapes(given):
         },
         "f": {
             (5, 4): outer_first,
-            "error": "The two maps are separate: one over `a` with `b` shared, one over `b` with a row of `a` shared.",
+            "error": "The two maps are separate: one over `x` with `y` shared, one over `y` with a row of `x` shared.",
             (4,): "Two maps, two axes in the result.",
         },
         "g": {
             (4, 5): outer_first,
-            "error": "The two maps are separate: one over `a` with `b` shared, one over `b` with a row of `a` shared.",
+            "error": "The two maps are separate: one over `x` with `y` shared, one over `y` with a row of `x` shared.",
             (5,): "Two maps, two axes in the result.",
         },
         "h": {
             (
                 3,
+            ): "That is one column; there are four of them, and the axis that counts them stands in front.",
+            (
+                3,
                 4,
-            ): "Inside, `x` is one column, a vector, and `.T` leaves a vector as it is. What `vmap` itself does "
+            ): "Inside, `v` is one column, a vector, and `.T` leaves a vector as it is. What `vmap` itself does "
             "is to take the examples from axis 1 and to put them in front.",
             "error": "A vector may be transposed: nothing happens to it.",
         },
@@ -129,6 +136,9 @@ shapes = Exercise(
     check=_check_shapes,
     mistakes=(
         Mistake(_shapes | {"a": (4, 3)}, says="dot product of two vectors is a number"),
+        Mistake(_shapes | {"a": 4}, says="with a comma"),
+        Mistake(_shapes | {"d": (4, 3)}, says="of two vectors is a table"),
+        Mistake(_shapes | {"h": (3,)}, says="there are four of them"),
         Mistake(_shapes | {"b": (4, 4)}, says="not each with each"),
         Mistake(_shapes | {"b": "error"}, says="each example gets a column"),
         Mistake(_shapes | {"c": (4, 5)}, says="four rows do not go with five"),
@@ -203,7 +213,7 @@ def _check_distances(distances):
     largest = max(shapes, key=lambda shape: np.prod(shape, dtype=int))
     if np.prod(largest, dtype=int) >= n * m * d:
         raise Failed(
-            f"On the way there is an array of shape {largest}: all differences, coordinate by coordinate. Use the "
+            f"On the way there is an array of shape {largest}: every pair of points, coordinate by coordinate. Use the "
             "formula with the product, in which only numbers for each pair occur.",
             input=f"x of shape {(n, d)}, y of shape {(m, d)}",
         )
@@ -212,9 +222,22 @@ def _check_distances(distances):
         more = "The products of all x with all y are one matrix product."
         if count >= n:
             more = "Rows need not be taken one by one: all products together are `x @ y.T`."
+        elif count == 2:
+            more = "Is the product written, or a function that holds it called, twice? Keep it in a variable."
         elif count:
             more = "Squares need no product of matrices: `jnp.sum(x * x, axis=1)` adds them up."
         raise Failed(f"The jaxpr of your function holds {count} `dot_general`; it should be one. {more}")
+    sizes = [_equations(distances, jnp.ones((3, k)), jnp.ones((2, k))) for k in (2, 20)]
+    _does_not_grow(sizes, "the number of coordinates", "One matrix product sums over all of them.")
+    draw = np.random.default_rng(1)
+    wide = [jnp.asarray(draw.integers(-20, 21, (rows, 60)), jnp.float32) for rows in (9, 14)]
+    checks.same(
+        distances(*wide),
+        _all_differences(*wide),
+        rtol=1e-3,
+        atol=1.0,
+        input="9 and 14 points of 60 coordinates",
+    )
     near = jnp.asarray(np.random.default_rng(0).normal(size=(40, 6)) + 100, jnp.float32)
     if bool((distances(near, near) < 0).any()):
         raise Failed(
@@ -249,6 +272,21 @@ def _distances_scanned(x, y):
     return lax.map(lambda a: jnp.maximum(jnp.sum(a * a) + jnp.sum(y * y, axis=1) - 2 * y @ a, 0), x)
 
 
+def _distances_by_coordinates(x, y):
+    total = 0 * (x @ y.T)
+    for k in range(x.shape[1]):
+        total += (x[:, k][:, None] - y[:, k]) ** 2
+    return total
+
+
+def _distances_capped(x, y):
+    return jnp.clip(_distances(x, y), 0, 1e4)
+
+
+def _distances_twice(x, y):
+    return jnp.where(_distances_unclipped(x, y) < 0, 0, _distances_unclipped(x, y))
+
+
 def _distances_rooted(x, y):
     return jnp.sqrt(_distances(x, y))
 
@@ -278,6 +316,9 @@ distances = Exercise(
         Mistake(_distances_by_maps, says="coordinate by coordinate"),
         Mistake(_distances_norms_by_products, says="Squares need no product of matrices"),
         Mistake(_distances_row_by_row, says="Rows need not be taken one by one"),
+        Mistake(_distances_by_coordinates, says="grows with the number of coordinates"),
+        Mistake(_distances_capped, says="points of 60 coordinates"),
+        Mistake(_distances_twice, says="Keep it in a variable"),
         Mistake(_distances_scanned, says="There is a loop in the jaxpr"),
         Mistake(_distances_unclipped, says="below zero"),
         Mistake(_distances_rooted, says="their squares are asked for"),
@@ -347,6 +388,11 @@ def _check_powers(powers):
             "All matrices get the largest exponent: each should stop at its own.",
         ),
         (
+            each(lambda m, e: power(m, e - (1 << e.bit_length() - 1) if e else 0)),
+            "The last round is missing: the highest bit of the exponent is never multiplied in. Go on until nothing "
+            "is left.",
+        ),
+        (
             each(lambda m, e: power(m, 2 ** int(e).bit_length() - 1)),
             "Every square is multiplied in; only those whose bit is set belong to the exponent.",
         ),
@@ -361,7 +407,7 @@ def _check_powers(powers):
     ]
     checks.values(powers, _powers_in_numpy, examples=[(matrices, exponents)], recognise=recognise, count=0)
     cycles = jnp.stack([_cycle(5), _cycle(5), _cycle(5)])
-    large = jnp.array([1_000_003, 999_999, 2])
+    large = jnp.array([1_000_000_003, 999_999, 2])
     try:
         checks.same(
             powers(cycles, large), _powers_in_numpy(cycles, large), input={"exponents": large.tolist()}
@@ -369,7 +415,7 @@ def _check_powers(powers):
     except Failed as failure:
         if "limit of iterations" in failure.message:
             failure.message = (
-                "This is right for small exponents, but for a million it takes far more than 100 rounds: square the "
+                "This is right for small exponents, but for a billion it takes far more than 100 rounds: square the "
                 "matrix in each round, so that the exponent is halved."
             )
         raise
@@ -472,6 +518,7 @@ powers = Exercise(
             _powers_with(body=lambda state: (state[1], state[1] @ state[1], state[2] // 2)),
             says="Only the largest square is left",
         ),
+        Mistake(_powers_with(done=lambda state: state[2] > 1), says="the highest bit"),
         Mistake(_powers_doubling, says="as often as the exponent says"),
         Mistake(
             lambda matrices, exponents: _powers(matrices, exponents - (exponents > 0)),
@@ -553,6 +600,12 @@ _clipped_norms_added = _clipped_by(
         _scaled(g, jnp.minimum(1.0, bound / _safe(sum(_norms(leaf) for leaf in jax.tree.leaves(g)))))
     )
 )
+_clipped_larger = _clipped_by(lambda g, bound: _mean(_scaled(g, jnp.maximum(1.0, bound / _safe(_norms(g))))))
+_clipped_small_dropped = _clipped_by(
+    lambda g, bound: _mean(
+        _scaled(g, jnp.where(_norms(g) < 1e-3, 0.0, jnp.minimum(1.0, bound / _safe(_norms(g)))))
+    )
+)
 _clipped_always = _clipped_by(lambda g, bound: _mean(_scaled(g, bound / _safe(_norms(g)))))
 _clipped_elements = _clipped_by(
     lambda g, bound: _mean(jax.tree.map(lambda leaf: jnp.clip(leaf, -bound, bound), g))
@@ -579,6 +632,10 @@ _clipped_nan = _clipped_by(
 def _clipped_padded(loss, params, x, labels, bound):
     gradients = _each_gradient(loss, params, x, labels)
     return _mean(_scaled(gradients, jnp.minimum(1.0, bound / (_norms(gradients) + 1.0))))
+
+
+def _clipped_first_five(loss, params, x, labels, bound):
+    return _clipped(loss, params, x[:5], labels[:5], bound)
 
 
 def _clipped_loop(loss, params, x, labels, bound):
@@ -643,6 +700,10 @@ def _check_clipped(clipped):
             _clipped_norms_added,
             "The norms of the leaves are added up: the norm of the whole is the root of the sum of their *squares*.",
         ),
+        (
+            _clipped_larger,
+            "Here the larger of 1 and bound / norm is the scale: `jnp.minimum`, not `jnp.maximum`.",
+        ),
         (_clipped_elements, "Each number is clipped by itself; a gradient keeps its direction, so scale it."),
         (_clipped_summed, "This is the sum over examples; the mean is asked for."),
         (_clipped_squared, "The norm is the square *root* of the sum of squares: it is missing."),
@@ -679,6 +740,23 @@ def _check_clipped(clipped):
             expected=expected,
         )
     checks.same(got, expected, input="a bare array as params; the second example has the gradient 0")
+    small = 1e-4 * flat
+    checks.same(
+        clipped(linear, jnp.ones(3), small, jnp.ones(2), 0.5),
+        small.mean(axis=0),
+        rtol=1e-3,
+        atol=1e-8,
+        input="gradients far below the bound, which stay as they are",
+    )
+    draw = np.random.default_rng(2)
+    more = jnp.asarray(draw.normal(size=(17, 3)), jnp.float32), jnp.asarray(draw.normal(size=17), jnp.float32)
+    checks.same(
+        clipped(plain, params, *more, bound),
+        _clipped(plain, params, *more, bound),
+        rtol=1e-3,
+        atol=1e-5,
+        input="the same loss, of seventeen examples",
+    )
     sizes = []
     for n in (2, 9):
         arguments = params, jnp.ones((n, 3)), jnp.ones(n), 1.0
@@ -711,6 +789,9 @@ clipped = Exercise(
         Mistake(_clipped_leaf_by_leaf, says="one norm over all its leaves"),
         Mistake(_clipped_by_one_norm, says="One norm is taken over all examples"),
         Mistake(_clipped_norms_added, says="The norms of the leaves are added up"),
+        Mistake(_clipped_larger, says="not `jnp.maximum`"),
+        Mistake(_clipped_small_dropped, says="gradients far below the bound"),
+        Mistake(_clipped_first_five, says="seventeen examples"),
         Mistake(_clipped_always, says="scaled up to the bound"),
         Mistake(_clipped_elements, says="keeps its direction"),
         Mistake(_clipped_summed, says="This is the sum over examples"),
@@ -750,6 +831,21 @@ def _check_contrast(contrast):
         (
             lambda q, k: jnp.diagonal(jax.nn.softmax(q @ k.T, axis=1)),
             "These are the probabilities; the loss is minus their logarithm.",
+        ),
+        (
+            lambda q, k: -jnp.diagonal(jax.nn.softmax(q @ k.T, axis=1)),
+            "This is minus the probability; the loss is minus its *logarithm*.",
+        ),
+        (
+            lambda q, k: _contrast_of_tables(q / jnp.sqrt(q.shape[1]), k),
+            "The products are divided by the root of d, as in attention; here they are taken as they are.",
+        ),
+        (
+            lambda q, k: (
+                jax.nn.logsumexp(jnp.where(jnp.eye(len(q)) > 0, -jnp.inf, q @ k.T), axis=1)
+                - jnp.sum(q * k, 1)
+            ),
+            "The sum leaves out the example's own key; the softmax is over *all* keys.",
         ),
         (
             lambda q, k: jnp.diagonal(jax.nn.log_softmax(q @ k.T, axis=1)),
@@ -794,7 +890,7 @@ def _check_contrast(contrast):
         )
     checks.same(got, _contrast_of_tables(*large), rtol=1e-3, atol=1e-2, input="twenty times these vectors")
     sizes = [_equations(run, jnp.ones((n, 3)), jnp.ones((n, 3))) for n in (2, 20)]
-    _does_not_grow(sizes, "the batch")
+    _does_not_grow(sizes, "the batch", "`lax.all_gather` gives all keys at once.")
     checks.gradients(run, _contrast_of_tables, queries, keys, argnums=(0, 1), finite_differences=False)
 
 
@@ -817,6 +913,20 @@ def _contrast_positive(query, key):
 
 def _contrast_probability(query, key):
     return jax.nn.softmax(lax.all_gather(key, "batch") @ query)[lax.axis_index("batch")]
+
+
+def _contrast_minus_probability(query, key):
+    return -_contrast_probability(query, key)
+
+
+def _contrast_as_attention(query, key):
+    return _contrast(query / jnp.sqrt(len(query)), key)
+
+
+def _contrast_without_own(query, key):
+    scores = lax.all_gather(key, "batch") @ query
+    others = jnp.where(jnp.arange(len(scores)) == lax.axis_index("batch"), -jnp.inf, scores)
+    return jax.nn.logsumexp(others) - query @ key
 
 
 def _contrast_unstable(query, key):
@@ -872,6 +982,9 @@ contrast = Exercise(
         Mistake(_contrast_own_pairs, says="with its *own* key"),
         Mistake(_contrast_positive, says="The sign is wrong"),
         Mistake(_contrast_probability, says="These are the probabilities"),
+        Mistake(_contrast_minus_probability, says="minus its *logarithm*"),
+        Mistake(_contrast_as_attention, says="as in attention"),
+        Mistake(_contrast_without_own, says="leaves out the example's own"),
         Mistake(_contrast_unstable, says="`exp` overflows"),
         Mistake(_contrast_mean, says="This is the mean over the batch"),
         Mistake(_contrast_row, says="a row of numbers"),
