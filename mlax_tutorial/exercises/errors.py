@@ -16,6 +16,12 @@ from mlax_tutorial.checking.programs import forget, fresh, under
 from mlax_tutorial.checking.reader import original
 
 
+def _no_tracers(got, advice):
+    """Fails where a result holds a tracer that outlived its trace."""
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(got)):
+        raise Failed(f"A tracer got out of its trace, and stands in the result. {advice}")
+
+
 def _explained(advice, check, *arguments, **options):
     """A check whose failure begins with what is behind it."""
     try:
@@ -135,7 +141,7 @@ def _check_pick(pick):
         jnp.array([-1, -6, -100]),
     )
     advice = {
-        3: "Inside the table this is right, but not for negative indices: they count from the end, as in NumPy.",
+        3: "Inside the table this is right, but not for all negative indices: they count from the end, down to -n.",
         5: "Inside the table this is right, but not beyond its end: a missing element is NaN.",
         7: "This is right up to the end, but not before the beginning: a missing element is NaN there, too.",
     }
@@ -185,6 +191,11 @@ def _pick_clamps_below(table, i):
     return jnp.where(i < len(table), jnp.asarray(table)[i], jnp.nan)
 
 
+def _pick_one_short(table, i):
+    inside = (i > -len(table)) & (i < len(table))
+    return jnp.where(inside, jnp.asarray(table)[i], jnp.nan)
+
+
 def _pick_wraps(table, i):
     return jnp.asarray(table)[i % len(table)]
 
@@ -226,7 +237,8 @@ pick = Exercise(
         Mistake(_pick_clamps, says="not beyond its end"),
         Mistake(_pick_wraps, says="not beyond its end"),
         Mistake(_pick_fills_with_zero, says="not beyond its end"),
-        Mistake(_pick_never_negative, says="not for negative indices"),
+        Mistake(_pick_never_negative, says="not for all negative indices"),
+        Mistake(_pick_one_short, says="not for all negative indices"),
         Mistake(_pick_clamps_below, says="not before the beginning"),
         Mistake(_pick_callback, says="A callback goes back to Python"),
         Mistake(_pick_raises, says="TracerBoolConversionError"),
@@ -262,6 +274,7 @@ def _check_mean_of_positive(mean_of_positive):
     mixed = jnp.array([1.0, -2.0, 4.0, 0.0, 1.0])
     none = jnp.array([-1.0, 0.0, -3.0])
     wild = jnp.array([jnp.nan, 2.0, -jnp.inf, 5.0])
+    large = jnp.array([jnp.inf, 1.0, -1.0])
     with under("`jax.jit`"):
         jax.jit(lambda x: mean_of_positive(x))(mixed)
     for x, advice in (
@@ -269,8 +282,10 @@ def _check_mean_of_positive(mean_of_positive):
         (none, "This is right, but not where nothing is positive: there the mean is 0."),
         (
             wild,
-            "This is right, but not beside an infinity or a NaN: times zero they are NaN. Choose by `jnp.where` instead.",
+            "This is right, but not beside an infinity or a NaN: one gets through here. (Times zero it is NaN, and the maximum "
+            "of NaN and zero is NaN.) Choose by `jnp.where` instead.",
         ),
+        (large, "This is right for finite numbers. But infinity is positive, and counts."),
     ):
         if advice:
             _explained(advice, checks.same, mean_of_positive(x), _mean_of_positive(x), input={"x": x})
@@ -315,6 +330,14 @@ def _mean_of_positive_ones(x):
     return jnp.sum(x * ones) / jnp.maximum(jnp.sum(ones), 1)
 
 
+def _mean_of_positive_relu(x):
+    return jax.nn.relu(x).sum() / jnp.maximum((x > 0).sum(), 1)
+
+
+def _mean_of_positive_nan_to_num(x):
+    return jnp.nan_to_num(jnp.mean(x, where=x > 0))
+
+
 def _mean_of_positive_of_none(x):
     positive = x > 0
     return jnp.where(positive, x, 0.0).sum() / positive.sum()
@@ -351,6 +374,8 @@ mean_of_positive = Exercise(
         Mistake(_mean_of_positive_zeros, says="A zero is not positive"),
         Mistake(_mean_of_positive_product, says="if the compiler is kind"),
         Mistake(_mean_of_positive_ones, says="not beside an infinity"),
+        Mistake(_mean_of_positive_relu, says="the maximum of NaN and zero is NaN"),
+        Mistake(_mean_of_positive_nan_to_num, says="infinity is positive, and counts"),
         Mistake(_mean_of_positive_of_none, says="not where nothing is positive"),
         Mistake(_mean_of_positive_python, says="TracerBoolConversionError"),
         Mistake(_mean_of_positive_stopped, says="The gradient is wrong"),
@@ -412,6 +437,10 @@ def _check_trajectory(trajectory):
                 f"kept of each round must be an output of the loop.\n{failure.message}"
             )
         raise
+    _no_tracers(
+        got,
+        "A list that the body of the loop fills gets tracers. What is to be kept of each round must be an output of the loop.",
+    )
     if isinstance(got, list):
         raise Failed("A pair is asked for, as a tuple: the last point, and the way.", got=got)
     if isinstance(got, tuple) and len(got) == 2 and getattr(got[1], "shape", None) == (11, 3):
@@ -429,6 +458,10 @@ def _check_trajectory(trajectory):
     if _leaks(trajectory, x, rate):
         raise Failed(
             "A tracer outlives its trace: your function keeps it somewhere outside. Return it instead.",
+        )
+    if jax.make_jaxpr(fresh(trajectory))(x, rate).effects:
+        raise Failed(
+            "The program has a side effect: it calls Python back, or prints. The way can be returned without."
         )
     _explained(
         "The loop is written out in the program; it should be one loop.",
@@ -509,6 +542,26 @@ def _trajectory_leaks(x, rate):
     return lax.scan(step, x, length=10)
 
 
+def _trajectory_calls_back(x, rate):
+    def step(x, _):
+        x = x - rate * jax.grad(lambda x: jnp.sum(x**4))(x)
+        jax.debug.callback(lambda x: None, x)
+        return x, x
+
+    return lax.scan(step, x, length=10)
+
+
+def _trajectory_list(x, rate):
+    way = []
+
+    def step(x, _):
+        x = x - rate * jax.grad(lambda x: jnp.sum(x**4))(x)
+        way.append(x)
+        return x, None
+
+    return lax.scan(step, x, length=10)[0], way
+
+
 trajectory = Exercise(
     title="A list that keeps tracers",
     stars=2,
@@ -531,6 +584,8 @@ trajectory = Exercise(
         Mistake(_trajectory_swapped, says="The last point comes first"),
         Mistake(_trajectory_while, says="Reverse-mode differentiation does not work"),
         Mistake(_trajectory_leaks, says="A tracer outlives its trace"),
+        Mistake(_trajectory_calls_back, says="The program has a side effect"),
+        Mistake(_trajectory_list, says="A tracer got out of its trace"),
     ),
 )
 
@@ -545,10 +600,11 @@ def _window(x, start):
 def _check_window(window):
     def some_rows(draw):
         x = draw(inputs.arrays("n", 2, sizes=(3, 5, 8)))
-        return x, jnp.int32(draw(inputs.integers(0, len(x) - 3)))
+        return x, int(draw(inputs.integers(0, len(x) - 3)))
 
     x = jnp.arange(16.0).reshape(8, 2)
-    calls = [(x, jnp.int32(start)) for start in (0, 2, 5)]
+    # Without jit numbers of Python only: `jax.ds` refuses arrays there.
+    calls = [(x, start) for start in (0, 2, 5)]
     recognise = [
         (
             lambda x, start: lax.dynamic_slice_in_dim(x, start - 1, 3),
@@ -557,13 +613,12 @@ def _check_window(window):
         (lambda x, start: lax.dynamic_slice_in_dim(x, start + 1, 3), "The window begins one row too late."),
         (lambda x, start: x[:3], "This is the beginning of `x`, wherever `start` is."),
     ]
-    starts = [(x, int(start)) for _, start in calls]
     if hasattr(original(window), "lower"):
         advice = "Every start makes a program of its own. Only the size has to be known while tracing."
-        _explained(advice, checks.traces, window, *starts, exactly=1)
+        _explained(advice, checks.traces, window, *calls, exactly=1)
     checks.values(window, _window, inputs.together(some_rows), examples=calls, recognise=recognise, count=10)
-    checks.works_under_jit(window, *calls[1])
-    checks.traces(window, *starts, exactly=1)
+    checks.works_under_jit(window, x, jnp.int32(2))
+    checks.traces(window, *calls, exactly=1)
     checks.works_under_vmap(window, x, jnp.array([0, 3, 5]), in_axes=(None, 0))
     checks.gradients(window, _window, *calls[1], finite_differences=False)
 
@@ -807,14 +862,15 @@ def _check_entropy(entropy):
                 input=f"p = [{small}, 0]",
                 shown=[("expected", f"{float(expected):.4g}"), ("got", f"{float(got):.4g}")],
             )
-    for p in (even, jnp.array([0.5, 0.25, 0.25, 0.0]), sure, jnp.zeros(3), jnp.array([1e-30, 1e-3, 0.0])):
+    tiny = jnp.array([1e-30, 1e-3, 0.0])
+    for p in (even, jnp.array([0.5, 0.25, 0.25, 0.0]), sure, jnp.zeros(3), tiny):
         with under("`jax.grad`"):
             got = jax.grad(lambda p: entropy(p))(p)
         expected = jax.grad(_entropy)(p)
         if not np.isfinite(np.asarray(got)).all():
             raise Failed(
-                "The gradient is not finite where p is 0. A `where` around the result hides a bad value and not a bad "
-                "slope: the function behind it must not see the 0.",
+                "The gradient is not finite where p is 0. A choice of the result, by a `where` or inside of a function such as "
+                "`xlogy`, hides a bad value and not a bad slope: the function behind it must not see the 0.",
                 input={"p": p},
                 expected=expected,
                 got=got,
@@ -823,6 +879,14 @@ def _check_entropy(entropy):
             shown = {"input": {"p": p}, "expected": expected, "got": got}
             if not np.any(np.asarray(got)):
                 raise Failed("The gradient is 0 everywhere; it should be so only where p is 0.", **shown)
+            if p is tiny:  # whose first element is printed as 0
+                numbers = {"expected": expected, "got": got}
+                raise Failed(
+                    "The gradient is right for large probabilities, but not for small ones: nothing is to be added, and no "
+                    "bound is put on them.",
+                    input="p = [1e-30, 0.001, 0]",
+                    shown=[(k, str([float(f"{n:.4g}") for n in np.asarray(v)])) for k, v in numbers.items()],
+                )
             raise Failed("The gradient is finite, but wrong.", **shown)
     checks.works_under_jit(entropy, sure)
     checks.works_under_vmap(entropy, jnp.array([[0.5, 0.5], [1.0, 0.0]]))
@@ -838,6 +902,10 @@ def _entropy_added(p):
 
 def _entropy_bounded(p):
     return -jnp.sum(p * jnp.log(jnp.maximum(p, 1e-20)))
+
+
+def _entropy_bounded_inside(p):
+    return -jnp.sum(jnp.where(p > 0, p * jnp.log(jnp.maximum(p, 1e-25)), 0.0))
 
 
 def _entropy_nan_to_num(p):
@@ -882,6 +950,7 @@ entropy = Exercise(
         Mistake(_entropy_nan_to_num, says="hides a bad value and not a bad slope"),
         Mistake(_entropy_added, says="nothing is to be added"),
         Mistake(_entropy_bounded, says="nothing is to be added"),
+        Mistake(_entropy_bounded_inside, says="no bound is put on them"),
         Mistake(_entropy_half_mended, says="finite, but wrong"),
         Mistake(_entropy_stopped, says="0 everywhere"),
         Mistake(_entropy_bits, says="in bits"),
@@ -932,6 +1001,7 @@ def _check_train_step(train_step):
         (lambda *a: _train_step(*a)[:2], "The predictions are missing."),
     ]
     example = w, x, y, rate
+    _no_tracers(train_step(*example), "What `grad` is not asked for, `has_aux` hands through.")
     checks.values(train_step, _train_step, examples=[example], recognise=recognise)
     checks.values(
         train_step,
@@ -1008,6 +1078,17 @@ def _train_step_leaks(w, x, y, rate):
     return w - rate * gradient, value, kept[0] + 0.0
 
 
+def _train_step_keeps(w, x, y, rate):
+    kept = {}
+
+    def loss(w):
+        kept["predictions"] = jnp.tanh(x @ w)
+        return jnp.mean((kept["predictions"] - y) ** 2)
+
+    value, gradient = jax.value_and_grad(loss)(w)
+    return w - rate * gradient, value, kept["predictions"]
+
+
 def _train_step_gradient(w, x, y, rate):
     def loss(w):
         predictions = jnp.tanh(x @ w)
@@ -1038,6 +1119,7 @@ train_step = Exercise(
         Mistake(_train_step_swapped, says="The order is: new weights"),
         Mistake(_train_step_without_predictions, says="The predictions are missing"),
         Mistake(_train_step_leaks, says="outlived its trace"),
+        Mistake(_train_step_keeps, says="A tracer got out of its trace"),
         Mistake(_train_step_gradient, says="in place of the new weights"),
     ),
 )
@@ -1113,6 +1195,23 @@ def _check_features(features):
     with under("`jax.jit`"):
         inside = jax.jit(lambda x: features(x, squash, [1, 2]))(x)
     checks.same(inside, jnp.stack([jnp.tanh(x), jnp.tanh(x) ** 2]), where="inside of `jax.jit`")
+    asked = _depending(lambda x: features(x, squash, [1, 2]), x)
+    if len(asked) > 1:
+        raise Failed(
+            "Only parts of it are compiled: powers and stack belong into the same program as the activation.",
+            shown=[("asked for one by one", ", ".join(asked))],
+        )
+
+
+def _depending(function, x):
+    """The primitives at the top of a program whose inputs depend on its argument."""
+    program = jax.make_jaxpr(function)(x).jaxpr
+    known, names = set(program.invars), []
+    for equation in program.eqns:
+        if any(not hasattr(atom, "val") and atom in known for atom in equation.invars):
+            known.update(equation.outvars)
+            names.append(equation.primitive.name)
+    return names
 
 
 @functools.partial(jax.jit, static_argnames=("activation", "powers"))
@@ -1183,6 +1282,20 @@ def _features_by_id(x, activation, powers):
     return _features_boxed(x, activation, _ById(powers))
 
 
+def _features_activation_only(x, activation, powers):
+    y = jax.jit(activation)(x)
+    return jnp.stack([y**n for n in powers])
+
+
+@functools.partial(jax.jit, static_argnames=("activation", "n"))
+def _feature(x, activation, n):
+    return activation(x) ** n
+
+
+def _features_piece_by_piece(x, activation, powers):
+    return jnp.stack([_feature(x, activation, n) for n in powers])
+
+
 features = Exercise(
     title="A static argument that is a list",
     stars=3,
@@ -1199,6 +1312,8 @@ features = Exercise(
         Mistake(_features_broken, says="unhashable type: 'list'"),
         Mistake(_features_not_jitted, says="it is not compiled, or compiled anew"),
         Mistake(_features_jit_inside, says="it is not compiled, or compiled anew"),
+        Mistake(_features_activation_only, says="Only parts of it are compiled"),
+        Mistake(_features_piece_by_piece, says="Only parts of it are compiled"),
         Mistake(_features_by_id, says="it is not compiled, or compiled anew"),
         Mistake(_features_by_length, says="Another list of the same length"),
         Mistake(_features_by_powers, says="Another activation gets"),

@@ -180,6 +180,8 @@ right(errors.window)(lambda x, start: jnp.roll(x, -start, axis=0)[:3])
 right(errors.window)(lambda x, start: jnp.stack([x[start], x[start + 1], x[start + 2]]))
 right(errors.window)(jax.jit(lambda x, start: lax.dynamic_slice(x, (start, 0), (3, x.shape[1]))))
 right(errors.window)(lambda x, start: jnp.take(x, jnp.arange(3) + start, axis=0))
+if hasattr(jax, "ds"):  # not in 0.7.2
+    right(errors.window)(lambda x, start: x[jax.ds(start, 3)])
 wrong(errors.window)(lambda x, start: jnp.stack([x[start]] * 3))
 wrong(errors.window)(lambda x, start: x[jnp.minimum(start + jnp.arange(3), len(x) - 2)])
 
