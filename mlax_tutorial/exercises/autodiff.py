@@ -276,6 +276,10 @@ def _separate(x):  # its Hessian is diagonal, so that every vector of signs give
     return jnp.sum(x**4) / 4
 
 
+def _product(x):  # whatever the signs, a sample is -2 or 2, and the trace is 0
+    return x[0] * x[1]
+
+
 def _coupled(x):
     return jnp.sum(jnp.tanh(x[:-1] * x[1:])) + jnp.sum(x**2) * jnp.sum(jnp.sin(x))
 
@@ -305,6 +309,29 @@ def _check_trace(trace):
     wrong.append((got, signs))  # whatever else is wrong
     _compare(got, expected, wrong, rtol=1e-4, **shown)
 
+    got = trace(jax.random.key(0), lambda x: -_separate(x), x, 3)
+    checks.same(
+        got, -expected, rtol=1e-4, input="f(x) = -sum(x**4) / 4, whose Hessian is diagonal and negative"
+    )
+    both = jax.jit(lambda key: trace(key, _product, x, 2))
+    two = [float(both(jax.random.key(seed))) for seed in range(20)]
+    if not np.allclose(np.abs(two), 2) and not set(np.round(two)) <= {-2.0, 0.0, 2.0}:
+        raise Failed(
+            "The result is wrong.", input="f(x) = x[0] * x[1], 2 samples: each is -2 or 2", got=two[0]
+        )
+    if np.allclose(np.abs(two), 2):
+        raise Failed(
+            "Of two samples the second always gives what the first gave. Is it a draw of its own? (`v` and `-v` are one and the same.)",
+            input="f(x) = x[0] * x[1], 20 keys, 2 samples each",
+        )
+    odd = [float(trace(jax.random.key(seed), _product, x, 25)) for seed in range(2)]
+    if np.allclose(np.abs(odd), 2):
+        raise Failed(
+            "The mean of the samples is asked for: of many that are -2 or 2, your result is always -2 or 2.",
+            input="f(x) = x[0] * x[1], 25 samples",
+            got=odd[0],
+        )
+
     x = jnp.linspace(-1.0, 1.5, 6)
     hessian = np.asarray(jax.jit(jax.hessian(_coupled))(x), np.float64)
     samples = 100
@@ -330,9 +357,12 @@ def _check_trace(trace):
         for out in equation.outvars:
             shape = getattr(out.aval, "shape", ())
             if np.prod(shape, dtype=int) >= size * size:
+                itself = (
+                    "the Hessian itself" if shape == (size, size) else "as large as the Hessian, or larger"
+                )
                 raise Failed(
-                    f"For an `x` of {size} elements your function makes an array of shape {tuple(shape)}: the Hessian "
-                    "itself. For a million parameters nobody has the room. One `jax.jvp` of the gradient gives the "
+                    f"For an `x` of {size} elements your function makes an array of shape {tuple(shape)}: {itself}. "
+                    "For a million parameters nobody has the room. One `jax.jvp` of the gradient gives the "
                     "Hessian times a vector.",
                 )
     checks.keys(lambda key, x: trace(key, _separate, x, 2), jax.random.key(3), x, depends=False)
@@ -356,6 +386,25 @@ def _trace_same_draw(key, f, x, samples):
 
 def _trace_sum(key, f, x, samples):
     return samples * _trace(key, f, x, samples)
+
+
+def _samples(key, f, x, samples):
+    signs = jax.random.rademacher(key, (samples, x.size), x.dtype)
+    return jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs)
+
+
+def _trace_median(key, f, x, samples):
+    return jnp.median(_samples(key, f, x, samples))
+
+
+def _trace_absolute(key, f, x, samples):
+    return jnp.mean(jnp.abs(_samples(key, f, x, samples)))
+
+
+def _trace_twins(key, f, x, samples):
+    half = jax.random.rademacher(key, ((samples + 1) // 2, x.size), x.dtype)
+    signs = jnp.concatenate([half, -half])[:samples]
+    return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs))
 
 
 def _trace_mean_of_entries(key, f, x, samples):
@@ -414,6 +463,9 @@ trace = Exercise(
         Mistake(_trace_sum, says="are added up"),
         Mistake(_trace_mean_of_entries, says="over the entries"),
         Mistake(_trace_first_derivatives, says="first derivatives"),
+        Mistake(_trace_median, says="The mean of the samples is asked for"),
+        Mistake(_trace_absolute, says="diagonal and negative"),
+        Mistake(_trace_twins, says="a draw of its own"),
         Mistake(_trace_fixed_key, says="does not depend on the key"),
         Mistake(_trace_without_v, says="are the entries of yours -1 and 1"),
         Mistake(_trace_of_zeros_and_ones, says="are the entries of yours -1 and 1"),
@@ -497,13 +549,13 @@ def _check_softplus_slopes(softplus, x):
             slope = jax.grad(slope)
         with under("`jax.grad`" if order == 1 else "`jax.grad` of `jax.grad`"):
             got = slope(x)
-        if not np.isclose(got, exact, rtol=1e-3, atol=1e-6):
+        if not np.isclose(got, exact, rtol=1e-3, atol=1e-20 if order == 1 else 1e-6):
             what = "slope" if order == 1 else "second derivative"
             hint = ""
             if order == 1 and np.isclose(got, 1.0) and x < 0:
                 hint = " Does the rule multiply by the tangent, and with the slope at `x`?"
             raise Failed(
-                f"The {what} is {'wrong' if np.isfinite(got) else 'not finite'}.{hint}",
+                f"The {what} is {'wrong' if np.isfinite(got) else 'not finite'}: {got:.3g} instead of {exact:.3g}.{hint}",
                 input={"x": x},
                 expected=jnp.float32(exact),
                 got=got,
@@ -542,6 +594,9 @@ _softplus_overflowing_slope = _with_rule(_stable, lambda x, t: jnp.exp(x) / (1 +
 _softplus_no_tangent = _with_rule(_stable, lambda x, t: jax.nn.sigmoid(x) + 0 * t)
 _softplus_of_tanh = _with_rule(_stable, lambda x, t: jnp.tanh(x) * t)
 _softplus_step = _with_rule(_stable, lambda x, t: jnp.where(x > 0, 1.0, 0.0) * t)
+_softplus_cut = _with_rule(
+    _stable, lambda x, t: jnp.where(x < -20, 0.0, jnp.where(x > 20, 1.0, jax.nn.sigmoid(x))) * t
+)
 _softplus_float32 = _with_rule(
     lambda x: _stable(jnp.asarray(x, jnp.float32)),
     lambda x, t: jax.nn.sigmoid(jnp.float32(x)) * jnp.float32(t),
@@ -579,6 +634,7 @@ softplus = Exercise(
         Mistake(_softplus_no_tangent, says="The slope is wrong"),
         Mistake(_softplus_of_tanh, says="The slope is wrong"),
         Mistake(_softplus_step, says="The slope is wrong"),
+        Mistake(_softplus_cut, says="The slope is wrong"),
         Mistake(_softplus_backward_only, says="forward-mode"),
         Mistake(_softplus_float32, says="bfloat16"),
         Mistake(_softplus_flat, says="no rule of its own"),
@@ -866,8 +922,16 @@ def _check_fixed_point(fixed_point):
     checks.same(got, solution, rtol=1e-4, atol=1e-5, **shown)
 
     def gradient(f, a, start, c):
-        with under("`jax.grad`"):
-            return jax.grad(lambda a, x: jnp.vdot(c, fixed_point(f, a, x)), (0, 1))(a, start)
+        try:
+            with under("`jax.grad`"):
+                return jax.grad(lambda a, x: jnp.vdot(c, fixed_point(f, a, x)), (0, 1))(a, start)
+        except Failed as failure:
+            if "UnexpectedTracerError" in failure.message:
+                failure.message = (
+                    "The function that has the rule takes an array from outside, and it is differentiated: `a` and `x` have to be "
+                    "arguments of that function."
+                )
+            raise
 
     slopes, by_start = gradient(_linear, a, start, c)
     u = jnp.asarray(np.linalg.solve(system.T, c), jnp.float32)
@@ -916,7 +980,15 @@ def _check_fixed_point(fixed_point):
     def both(a, x):
         return jax.value_and_grad(lambda a: jnp.vdot(c, fixed_point(_curved, a, x)))(a)
 
-    checks.jaxpr(both, weight, x, forbids=("scan",))
+    if "scan" in jaxprs.count(both, weight, x):
+        raise Failed(
+            "The jaxpr of your function holds `scan`: a `lax.scan`, or a `fori_loop` of known length, which turns as often as it was "
+            "told. A `while_loop` stops when nothing moves any more."
+        )
+    slow = fixed_point(lambda a, x: a * x + 0.03, jnp.float32(0.97), jnp.zeros(2))
+    checks.same(
+        slow, jnp.ones(2), rtol=0, atol=1e-4, input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds"
+    )
     with under("`jax.jit`"):
         # Not by the jaxpr, which does not show what is inside of a `lax.custom_root`.
         lowered = jax.jit(both).lower(weight, x).as_text()
@@ -1000,6 +1072,21 @@ def _fixed_point_stopped(f, a, x):
     return _settled(lambda x: f(lax.stop_gradient(a), x), lax.stop_gradient(x))
 
 
+def _fixed_point_closes_over(f, a, x):
+    solve = jax.custom_vjp(lambda x: _settled(lambda x: f(a, x), x))
+    solve.defvjp(lambda x: (solve(x), None), lambda kept, c: (jnp.zeros_like(c),))
+    return solve(x)
+
+
+def _fixed_point_few(f, a, x):
+    solve = jax.custom_vjp(lambda a, x: _settled(lambda x: f(a, x), x, 100))
+    solve.defvjp(
+        lambda a, x: (solve(a, x), (a, solve(a, x))),
+        lambda kept, c: (_solved(f, *kept, c)[0], jnp.zeros_like(kept[1])),
+    )
+    return solve(a, x)
+
+
 def _fixed_point_endless(f, a, x):
     solve = jax.custom_vjp(lambda a, x: _settled(lambda x: f(a, x), x, 10**9))
     solve.defvjp(
@@ -1015,7 +1102,7 @@ fixed_point = Exercise(
     minutes=25,
     why="The slope of a solution comes from its equation: no rounds are stored, however many were needed.",
     hints=(
-        "A function inside, `solve(a, x)`, gets the rule by `jax.custom_vjp`; it may use `f` from outside.",
+        "A function inside, `solve(a, x)`, gets the rule by `jax.custom_vjp`; it may use `f` from outside, but no array that is differentiated.",
         "The forward pass keeps `a` and the solution. The backward pass calls `jax.vjp(f, a, solution)` once.",
         "Its pullback gives two cotangents: the second one is $(\\partial f/\\partial x)^T u$, for the loop over `u`, "
         "the first, at the end, is the result.",
@@ -1034,6 +1121,8 @@ fixed_point = Exercise(
         Mistake(_fixed_point_guess_slope, says="The first guess has a slope"),
         Mistake(_fixed_point_one_cotangent, says="Custom VJP bwd rule"),
         Mistake(_fixed_point_stopped, says="Nothing goes back to"),
+        Mistake(_fixed_point_closes_over, says="takes an array from outside"),
+        Mistake(_fixed_point_few, says="some hundred rounds"),
         Mistake(_fixed_point_endless, says="limit of iterations"),
     ),
 )
@@ -1062,11 +1151,11 @@ def _all_layers(layer, weights, x):
 def _check_pieces(pieces):
     from mlax_tutorial.viz.reverse import record
 
-    count, each, width, rows = 4, 4, 4, 256
-    weights = jnp.sin(jnp.arange(float(count * each * width * width))).reshape(count, each, width, width) / 2
+    count, each, width, rows = 4, 8, 4, 256
+    weights = jnp.sin(jnp.arange(float(count * each * width * width))).reshape(count, each, width, width) / 4
     x = jnp.cos(jnp.arange(float(rows * width))).reshape(rows, width)
     few = x[:3]
-    shown = {"input": "4 pieces of 4 layers, `layer(w, x) = x + tanh(x @ w)`"}
+    shown = {"input": "4 pieces of 8 layers, `layer(w, x) = x + tanh(x @ w)`"}
     wrong = [
         (
             lambda: _all_layers(_smooth_layer, jnp.swapaxes(weights, 0, 1), few),
@@ -1160,6 +1249,10 @@ def _pieces_everything(layer, weights, x):
     return lax.scan(piece, x, weights)[0]
 
 
+def _pieces_another_cut(layer, weights, x):
+    return _pieces(layer, weights.reshape(weights.shape[1], weights.shape[0], *weights.shape[2:]), x)
+
+
 def _pieces_swapped(layer, weights, x):
     return _pieces(layer, jnp.swapaxes(weights, 0, 1), x)
 
@@ -1205,6 +1298,7 @@ pieces = Exercise(
         Mistake(_pieces_whole, says="too much comes back at once"),
         Mistake(_pieces_nested, says="checkpoints inside of checkpoints"),
         Mistake(_pieces_everything, says="is `jax.checkpoint` round what is run"),
+        Mistake(_pieces_another_cut, says="more than the inputs of the pieces"),
         Mistake(_pieces_swapped, says="in the wrong order"),
         Mistake(_pieces_reversed, says="from last to first"),
         Mistake(_pieces_first_layers, says="first layer of each piece"),

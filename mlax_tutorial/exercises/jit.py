@@ -142,10 +142,18 @@ def _check_counter(counter):
     ]
     states = [
         _start(),
-        {"count": jnp.int32(3), "largest": jnp.float32(8.0)},
-        {"count": jnp.int32(1), "largest": jnp.float32(0.5)},
+        {"count": jnp.int32(3), "largest": jnp.float32(8.1)},
+        {"count": jnp.int32(1), "largest": jnp.float32(0.7)},
     ]
     checks.values(counter, _counter, examples=[(s, x) for s in states], recognise=recognise)
+    try:
+        checks.values(counter, _counter, examples=[(_start(), 1e-5 * x)])
+    except Failed as failure:
+        failure.message = (
+            "Small numbers are scaled, too: only a largest value of 0 is treated apart, and nothing is added "
+            f"to it.\n{failure.message}"
+        )
+        raise
     try:
         checks.values(counter, _counter, examples=[(_start(), zero), (_start(), zero[:1])])
     except Failed as failure:
@@ -209,6 +217,11 @@ def _counter_not_counted(state, x):
     return {**new, "count": state["count"]}, result
 
 
+def _counter_with_a_floor(state, x):
+    new, _ = _counter(state, x)
+    return new, x / jnp.maximum(new["largest"], 1e-3)
+
+
 counter = Exercise(
     title="State by hand",
     stars=1,
@@ -224,6 +237,7 @@ counter = Exercise(
     mistakes=(
         Mistake(_counter_in_place, says="You change the dict"),
         Mistake(_counter_python_if, says="asks for the value of a traced array"),
+        Mistake(_counter_with_a_floor, says="Small numbers are scaled, too"),
         Mistake(_counter_divides, says="As long as the largest value is 0"),
         Mistake(_counter_result_only, says="Return two things"),
         Mistake(_counter_other_order, says="The order is"),
@@ -429,9 +443,15 @@ def _check_jit_method(jit_method):
         runs.append((type(self), isinstance(x, jax.core.Tracer)))
         return self.slope * x + self.offset * y + self.extra()
 
+    def pick(self, offsets):
+        return self.table[self.row] + offsets["small"][self.row]
+
+    begun = []
+
     class Line:
-        def __init__(self, slope, offset):
-            self.slope, self.offset = jnp.asarray(slope, jnp.float32), jnp.asarray(offset, jnp.float32)
+        def __init__(self, a, b):
+            begun.append(1)
+            self.slope, self.offset = jnp.asarray(a, jnp.float32), jnp.asarray(b, jnp.float32)
 
         def extra(self):
             return 0.0
@@ -440,18 +460,36 @@ def _check_jit_method(jit_method):
         def extra(self):
             return 100.0
 
-    for name, method in (("at", at), ("mixed", mixed)):
+    class Rows:
+        def __init__(self):
+            self.table, self.row = jnp.arange(4.0), jnp.int32(2)
+
+    for the_class, method in ((Line, at), (Line, mixed), (Rows, pick)):
+        name = method.__name__
         made = jit_method(method)
         if made is None:
             raise Failed("Your function returned None: is a `return` missing?")
         if not callable(made):
             raise Failed("`jit_method` returns a function, the new method.", got=made)
-        setattr(Line, name, guard(made, name))
+        setattr(the_class, name, guard(made, name))
 
     x = jnp.float32(5.0)
     line = Line(2.0, 1.0)
-    said = "line = Line(slope=2, offset=1)"
-    checks.same(line.at(x), jnp.float32(11.0), input=f"{said}; line.at(5)")
+    said = "line, with slope = 2 and offset = 1"
+    try:
+        got = line.at(x)
+    except Failed as failure:
+        if "Error interpreting argument" in failure.message:
+            failure.message = (
+                "The object itself is handed to a jitted function as an argument that is traced, and it is no array and no "
+                "pytree. Its attributes are: `vars(self)`."
+            )
+        raise
+    checks.same(got, jnp.float32(11.0), input=f"{said}; line.at(5)")
+    if len(begun) > 1:
+        raise Failed(
+            "The call runs the `__init__` of the class. Make the copy with `object.__new__(the_class)`."
+        )
     if not runs[-1][1]:
         raise Failed("The method is run with real arrays, by Python: it is not jitted.")
     line.slope = jnp.float32(3.0)
@@ -465,7 +503,7 @@ def _check_jit_method(jit_method):
             got=got,
         )
     other = Line(-1.0, 0.0)
-    checks.same(other.at(x), jnp.float32(-5.0), input="Line(slope=-1, offset=0).at(5), after another line")
+    checks.same(other.at(x), jnp.float32(-5.0), input="another line, with slope = -1 and offset = 0, at(5)")
     line.slope = jnp.float32(4.0)
     line.at(x + 1)
     if len(runs) > 1:
@@ -494,6 +532,12 @@ def _check_jit_method(jit_method):
         raise Failed(
             "The gradient with respect to an attribute is lost: it has to be an argument that is traced."
         )
+    offsets = {"small": 0.5 * jnp.arange(4.0)}
+    checks.same(
+        Rows().pick(offsets),
+        jnp.float32(3.0),
+        input="an attribute that is an index, an argument that is a dict",
+    )
     rows = Line(jnp.ones((2, 3)), 0.0).at(jnp.arange(3.0))
     checks.same(rows, jnp.tile(jnp.arange(3.0), (2, 1)), input="an attribute that is a matrix")
 
@@ -578,6 +622,25 @@ def _method_static_values(method):
     )
 
 
+def _method_begins(method):
+    @functools.partial(jax.jit, static_argnums=0)
+    def pure(kind, attributes, arguments):
+        return method(kind(attributes["slope"], attributes["offset"]), *arguments)
+
+    return lambda self, *arguments: pure(type(self), vars(self), arguments)
+
+
+def _method_floats(method):
+    inner = _jit_method(method)
+
+    def jitted(self, *arguments):
+        copy = object.__new__(type(self))
+        vars(copy).update({name: jnp.asarray(value, jnp.float32) for name, value in vars(self).items()})
+        return inner(copy, *arguments)
+
+    return jitted
+
+
 def _method_called(method):
     return jax.jit(method)(None, 1.0)
 
@@ -597,7 +660,9 @@ jit_method = Exercise(
     check=_check_jit_method,
     mistakes=(
         Mistake(_method_plain, says="it is not jitted"),
-        Mistake(_method_jitted, says="Error interpreting argument"),
+        Mistake(_method_jitted, says="it is no array and no pytree"),
+        Mistake(_method_begins, says="runs the `__init__`"),
+        Mistake(_method_floats, says="dexer must have integer"),
         Mistake(_method_static, says="the old one still counts"),
         Mistake(_method_kept, says="the old one still counts"),
         Mistake(_method_partial, says="over four calls with the same types"),
@@ -647,7 +712,7 @@ def _check_bucketed(bucketed):
     for function, in_numpy, initial in (
         (jnp.sum, np.sum, 0.5),
         (jnp.max, np.max, -9.0),
-        (jnp.prod, np.prod, 2.0),
+        (jnp.prod, np.prod, 2.1),
         (jnp.min, np.min, 9.0),
     ):
         seen.clear()
@@ -687,19 +752,38 @@ def _check_bucketed(bucketed):
             continue
         shortest = seen[0][0]  # what a vector of one number became
         with retracing.compilations() as compiled:
-            for length, initial in ((6, 1.0), (90, 3), (130, 0.25), (600, 2.0), (601, 2)):
+            for length, initial in ((6, 1.0), (90, 3.0), (130, 0.25), (600, 2.0), (601, 2.5)):
                 call(np.ones(length, np.float32), initial)
         if compiled:
             break
+        with retracing.compilations() as for_whole:
+            call(np.ones(90, np.float32), 3)
+        if for_whole:
+            raise Failed(
+                "For `initial=3` something is still compiled: to JAX a whole number of Python's is of another type than a "
+                "float. Make one type of both, with NumPy.",
+            )
     if compiled:
         raise Failed(
             f"For a new length something is still compiled: {', '.join(sorted(set(compiled)))}. Outside of `jit` the functions of "
-            "`jnp` compile for each shape, and a Python number is of another type than an array: prepare the inputs with NumPy.",
+            "`jnp` compile for each shape: prepare the inputs with NumPy.",
         )
     if shortest and shortest[0] > 64:
         raise Failed(
-            f"A vector of one number is padded to {shortest[0]}. The short ones should not pay for the long ones: take the next power of two.",
+            f"A vector of one number is padded to {shortest[0]}; 64 is the most here. The short ones should not pay for the long ones: "
+            "take the next power of two.",
         )
+    for function, first, expected in ((jnp.prod, 0.0, 0.0), (jnp.max, 0.0, 0.0), (jnp.sum, np.nan, np.nan)):
+        x = np.array([first, -2.0, -3.0], np.float32)
+        start = -9.0 if function is jnp.max else 1.0
+        got = guard(bucketed(function), "bucketed(function)")(x, start)
+        if not np.array_equal(got, expected, equal_nan=True):
+            raise Failed(
+                "A number of the vector is taken for padding: the mask has to go by the position, not by the value.",
+                input=f"{function.__name__} of {x}, initial={start}",
+                expected=jnp.float32(expected),
+                got=got,
+            )
 
 
 def _why_not_bucketed(function, x, initial, got):
@@ -709,6 +793,8 @@ def _why_not_bucketed(function, x, initial, got):
         return "Nothing takes part in the result: your mask is false for all numbers.\n"
     if function is jnp.sum and np.allclose(got, x.sum(), rtol=1e-4):
         return "`initial` does not count: hand it on to the function.\n"
+    if np.allclose(got, getattr(np, function.__name__)(x, initial=initial), rtol=1e-2):
+        return "Nearly: is something rounded to a smaller dtype?\n"
     if function is jnp.sum and got < x.sum() + initial:
         return "Not all numbers take part: pad to a size that is larger than the length, or equal to it.\n"
     return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts.\n"
@@ -777,6 +863,39 @@ def _bucketed_mask_by_value(function):
     return call
 
 
+def _bucketed_without_zeros(function):
+    padded = jax.jit(lambda x, initial: function(x, where=x != 0, initial=initial))
+
+    def call(x, initial):
+        return padded(np.pad(x, (0, (1 << (len(x) - 1).bit_length()) - len(x))), np.float32(initial))
+
+    return call
+
+
+def _bucketed_without_nans(function):
+    padded = jax.jit(lambda x, initial: function(x, where=~jnp.isnan(x), initial=initial))
+
+    def call(x, initial):
+        size = 1 << (len(x) - 1).bit_length()
+        return padded(np.pad(x, (0, size - len(x)), constant_values=np.nan), np.float32(initial))
+
+    return call
+
+
+def _bucketed_initial_as_it_is(function):
+    padded = jax.jit(lambda x, n, initial: function(x, where=jnp.arange(len(x)) < n, initial=initial))
+
+    def call(x, initial):
+        return padded(np.pad(x, (0, (1 << (len(x) - 1).bit_length()) - len(x))), np.int32(len(x)), initial)
+
+    return call
+
+
+def _bucketed_half(function):
+    inner = _bucketed(function)
+    return lambda x, initial: inner(x, np.float16(initial))
+
+
 def _bucketed_not_jitted(function):
     return lambda x, initial: function(x, initial=initial)
 
@@ -820,6 +939,10 @@ bucketed = Exercise(
         Mistake(_bucketed_mask_by_value, says="Nothing takes part"),
         Mistake(_bucketed_by_jnp, says="something is still compiled"),
         Mistake(_bucketed_to_the_longest, says="should not pay for the long ones"),
+        Mistake(_bucketed_without_zeros, says="is taken for padding"),
+        Mistake(_bucketed_without_nans, says="is taken for padding"),
+        Mistake(_bucketed_initial_as_it_is, says="For `initial=3`"),
+        Mistake(_bucketed_half, says="Nearly"),
         Mistake(_bucketed_not_jitted, says="it is not jitted"),
         Mistake(_bucketed_cuts, says="Not all numbers take part"),
         Mistake(_bucketed_forgets_initial, says="`initial` does not count"),
@@ -867,6 +990,7 @@ def _check_masked_loss(masked_loss):
     def reference(logits, labels, mask):
         return _alone(logits, labels, mask)[0]
 
+    surprised = jnp.array([[300.0, 0.0, 0.0], [0.0, 1.0, -300.0]]), jnp.array([1, 2]), jnp.array([True, True])
     cases = [
         ("all rows count", case(4)),
         ("large logits, whose exponentials are too large for float32", case(4, scale=90)),
@@ -877,6 +1001,7 @@ def _check_masked_loss(masked_loss):
         ("huge logits in the rows that do not count", case(2, garbage=1e30, label=1)),
         ("infinite logits in the rows that do not count", case(2, garbage=np.inf)),
         ("NaN in the rows that do not count", case(2, garbage=np.nan, label=-1)),
+        ("a logit of 300 where the label is another class", surprised),
         ("no row that counts", case(0)),
         ("no row that counts, all being NaN", case(0, garbage=np.nan)),
     ]
@@ -913,9 +1038,9 @@ def _check_masked_loss(masked_loss):
         try:
             checks.same(got, expected, input=shown, rtol=1e-4, atol=1e-5)
         except Failed as failure:
-            said = next((words for wrong, words in recognise if _same_number(got, wrong, arguments)), "")
-            lead = said or f"It happens with {text}."
-            failure.message = f"{lead}\n{failure.message}"
+            if isinstance(got, jax.Array) and got.shape == ():
+                said = next((words for wrong, words in recognise if _same_number(got, wrong, arguments)), "")
+                failure.message = f"{said or f'It happens with {text}.'}\n{failure.message}"
             raise
         gradient = _alone(*arguments)[1]
         given = jax.grad(masked_loss)(*arguments)
@@ -999,6 +1124,14 @@ def _loss_by_hand(logits, labels, mask):
     return jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
 
 
+def _loss_clipped(logits, labels, mask):
+    return _masked_loss(jnp.clip(logits, -100, 100), labels, mask)
+
+
+def _loss_of_each(logits, labels, mask):
+    return jnp.where(mask, _masked_loss(logits, labels, mask), 0.0)
+
+
 def _loss_no_softmax(logits, labels, mask):
     logits = jnp.where(mask[:, None], logits, 0.0)
     picked = jnp.take_along_axis(logits, jnp.where(mask, labels, 0)[:, None], 1)[:, 0]
@@ -1035,6 +1168,8 @@ masked_loss = Exercise(
         Mistake(_loss_first_rows, says="being the last ones"),
         Mistake(_loss_no_softmax, says="no logarithms of probabilities"),
         Mistake(_loss_sign, says="The sign"),
+        Mistake(_loss_clipped, says="a logit of 300"),
+        Mistake(_loss_of_each, says="shape"),
         Mistake(_loss_by_hand, says="too large for float32"),
     ),
 )
@@ -1108,8 +1243,13 @@ def _check_run(run):
         )
     if not watch.donated:
         raise Failed(
-            "The state is not donated: the arrays of the state before a step are still there after it. Where the batch came from, the checker held on to "
+            "The state is not donated, or you keep a copy: arrays of the state before a step are still there after it. Where the batch came from, the checker held on to "
             "them, and `is_deleted()` says no.",
+        )
+    if watch.moved:
+        raise Failed(
+            "The arrays of the state before a step are gone, but their memory is not used again: during the step both states are "
+            "there. Do not delete the old one, donate it."
         )
     if watch.most > 2:
         raise Failed(
@@ -1144,6 +1284,7 @@ class _Alive:
         self.kept = self.alive()  # so that ids stay theirs
         self.known = {id(leaf) for leaf in self.kept}
         self.most, self.donated, self.ahead = 0, False, False
+        self.places, self.moved = set(), False
 
     @staticmethod
     def alive():
@@ -1159,8 +1300,28 @@ class _Alive:
             alive = [leaf for leaf in self.alive() if id(leaf) not in self.known]
             if number > 1:
                 self.most = max(self.most, len(alive) - len([h for h in held if not h.is_deleted()]))
+            if number in (2, 3):  # the new state is where the old one was
+                self.moved = not self.places & _places(alive)
             held = alive if number in (1, 2) else []
+            self.places = _places(held)
             yield batch
+
+
+def _places(arrays):
+    try:
+        return {array.unsafe_buffer_pointer() for array in arrays if not array.is_deleted()}
+    except (RuntimeError, NotImplementedError):  # a device that does not tell
+        return {0}
+
+
+def _run_deletes(step, state, batches):
+    fast_step = jax.jit(step)
+    state = jax.tree.map(jnp.copy, state)
+    for batch in batches:
+        new = fast_step(state, batch)
+        jax.tree.map(lambda leaf: leaf.delete(), state)
+        state = new
+    return state
 
 
 def _run_donates_theirs(step, state, batches):
@@ -1274,6 +1435,7 @@ run = Exercise(
         Mistake(_run_copies_weights, says="The caller's own state is deleted: the first step"),
         Mistake(_run_keeps, says="The state is not donated"),
         Mistake(_run_copies_each_time, says="The state is not donated"),
+        Mistake(_run_deletes, says="their memory is not used again"),
         Mistake(_run_lists, says="before the first step"),
         Mistake(_run_plain, says="it is not jitted"),
         Mistake(_run_jit_in_loop, says="jit it once, before the loop"),

@@ -136,6 +136,18 @@ def an_object(step):
     return Steady()
 
 
+@right(jit.steady)
+def on_the_device(step):
+    jitted = jax.jit(step)
+    return lambda weights, gradient, rate: jitted(weights, gradient, jnp.asarray(rate, jnp.float32))
+
+
+@right(jit.steady)
+def cast_inside(step):
+    jitted = jax.jit(lambda weights, gradient, rate: step(weights, gradient, jnp.float32(rate)))
+    return lambda weights, gradient, rate: jitted(weights, gradient, float(rate))
+
+
 @wrong(jit.steady)
 def full_array(step):
     jitted = jax.jit(step)
