@@ -257,7 +257,7 @@ def _multiplications(equation):
         places = places + np.arange(taps) * params["rhs_dilation"][i]
         inside = (places >= 0) & (places <= (size - 1) * gaps) & (places % gaps == 0)
         total *= int(inside.sum())
-    return total // params["batch_group_count"]
+    return total  # groups have been counted: kernels are as deep as one group of channels, the result has one of the batch
 
 
 # Bytes

@@ -66,7 +66,7 @@ def floating_leaves(tree) -> list:
     >>> [leaf.shape for leaf in floating_leaves({"count": jnp.int32(1), "mean": jnp.zeros(3)})]
     [(3,)]
     """
-    return [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    return [leaf for leaf in jax.tree.leaves(tree) if jnp.issubdtype(jnp.result_type(leaf), jnp.floating)]
 
 
 def _types_inside(equation):

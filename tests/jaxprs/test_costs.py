@@ -55,6 +55,7 @@ SAME = {
     "dilated convolution": (conv("VALID", rhs_dilation=(2, 3)), IMAGES, KERNELS),
     "transposed convolution": (conv([(2, 2), (1, 1)], lhs_dilation=(2, 2)), IMAGES, KERNELS),
     "grouped convolution": (conv("SAME", feature_group_count=2), IMAGES, jnp.ones((6, 2, 3, 2))),
+    "convolution of groups of the batch": (conv("SAME", batch_group_count=2), jnp.ones((4, 4, 9, 8)), KERNELS),
     "channels last": (conv("SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), jnp.ones((2, 9, 8, 4)), jnp.ones((3, 2, 4, 6))),
     "pooling": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"), IMAGES),
     "pooling, backwards": (jax.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID").sum()), IMAGES),
@@ -100,6 +101,15 @@ def test_a_convolution_has_two_gradients_of_its_own_size():
     names = [i for i in itemize(jax.make_jaxpr(jax.grad(total, (0, 1)))(IMAGES, KERNELS))]
     flops = [i.flops for i in names if i.equation.primitive.name == "conv_general_dilated"]
     assert flops == [forward] * 3
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+def test_so_has_a_convolution_of_groups(groups):
+    """The gradient for its kernels is a convolution whose *batch* is in groups."""
+    grouped, kernels = conv("VALID", feature_group_count=groups), jnp.ones((8, 4 // groups, 3, 2))
+    jaxpr = jax.make_jaxpr(jax.grad(lambda *args: jnp.sum(grouped(*args) ** 2), (0, 1)))(IMAGES, kernels)
+    flops = [i.flops for i in itemize(jaxpr) if i.equation.primitive.name == "conv_general_dilated"]
+    assert flops == [cost(grouped, IMAGES, kernels).flops] * 3
 
 
 def test_bytes_by_hand():
