@@ -823,7 +823,7 @@ def _check_norm(norm):
         (lambda x: jnp.sum(jnp.abs(x)), "This is the sum of the sizes, which is another length."),
         (lambda x: jnp.sqrt(jnp.mean(x * x)), "You average the squares; they should be added up."),
     ]
-    short = jnp.array([3e-10, 0.0, -4e-10])
+    short = jnp.array([3e-13, 0.0, -4e-13])
     examples = [(jnp.array([3.0, 0.0, -4.0]),), (jnp.array([-2.0]),)]
     checks.values(norm, _norm, examples=examples, recognise=recognise)
     for x, advice in (
@@ -831,7 +831,7 @@ def _check_norm(norm):
         (short, "This is wrong for short vectors: add nothing, and put no bound on anything."),
     ):
         try:
-            checks.same(norm(x), _norm(x), input=f"x = {x.tolist()}", rtol=1e-4, atol=1e-16)
+            checks.same(norm(x), _norm(x), input=f"x = {x.tolist()}", rtol=1e-4, atol=1e-18)
         except Failed as failure:
             failure.message = f"{advice}\n{failure.message}"
             raise
@@ -918,6 +918,11 @@ def _norm_threshold(x):
     return jnp.where(squares > 1e-12, jnp.sqrt(safe), 0.0)
 
 
+def _norm_low_threshold(x):
+    squares = jnp.sum(x * x)
+    return jnp.sqrt(jnp.where(squares > 1e-20, squares, 1.0)) * (squares > 1e-20)
+
+
 norm = Exercise(
     title="A length whose gradient is no NaN",
     stars=2,
@@ -938,6 +943,7 @@ norm = Exercise(
         Mistake(_norm_epsilon_mended, says="wrong for short vectors"),
         Mistake(_norm_bound, says="wrong for short vectors"),
         Mistake(_norm_threshold, says="wrong for short vectors"),
+        Mistake(_norm_low_threshold, says="wrong for short vectors"),
         Mistake(_norm_python, says="TracerBoolConversionError"),
         Mistake(_norm_square, says="the root is missing"),
         Mistake(_norm_mean, says="You average the squares"),

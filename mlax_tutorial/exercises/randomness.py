@@ -1,5 +1,7 @@
 """The exercises of the chapter Randomness."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,14 +180,32 @@ def _check_augment(augment):
         raise Failed("All images get the same noise: draw it in the shape of all images.")
     if _correlation(noise[:, 0], noise[:, 1]) > 0.9:
         raise Failed("All rows of an image get the same noise: draw it in the shape of all images.")
-    if not (0.85 < noise.std() < 1.15 and abs(noise.mean()) < 0.15):
+    if _correlation(noise[:, :, 0], noise[:, :, 1]) > 0.9:
+        raise Failed("All columns of an image get the same noise: draw it in the shape of all images.")
+    few_large = np.abs(noise).max() < 2.2  # of more than a thousand normal numbers
+    if not (0.85 < noise.std() < 1.15 and abs(noise.mean()) < 0.15) or few_large:
         raise Failed(
             "The noise should be normal, with mean 0 and standard deviation 0.1.",
-            shown=[("noise", f"mean {0.1 * noise.mean():.3f}, standard deviation {0.1 * noise.std():.3f}")],
+            shown=[
+                ("noise", f"mean {0.1 * noise.mean():.3f}, standard deviation {0.1 * noise.std():.3f}"),
+                ("largest", f"{0.1 * np.abs(noise).max():.3f}"),
+            ],
         )
     near = [_correlation(noise[:, i, j], is_mirrored) for i in range(4) for j in range(5)]
     if max(map(abs, [_correlation(noise.ravel()[:64], is_mirrored), *near])) > 0.6:
         raise Failed("The coins and the noise are made of the same bits: each needs a key of its own.")
+    flips = [is_mirrored]
+    for seed in range(1, 5):
+        again = np.asarray(augment(jax.random.key(seed), images))
+        plain, turned = again - np.asarray(images), again - np.asarray(images[:, :, ::-1])
+        flips.append(np.abs(turned).max(axis=(1, 2)) < 1.5)
+        if _correlation(np.where(flips[-1][:, None, None], turned, plain), noise) > 0.9:
+            raise Failed("The noise is the same for another key: draw it from a part of `key`.")
+    if (np.array(flips) == flips[0]).all():
+        raise Failed("The same images are mirrored for every key: draw the coins from a part of `key`.")
+    mirrored = np.sum(flips)
+    if abs(mirrored - 160) > 54:
+        raise Failed(f"With five keys {mirrored} of 320 images were mirrored, where about half should be.")
     checks.works_under_jit(augment, key, images)
 
 
@@ -242,6 +262,32 @@ def _augment_split_with(**changes):
     return augment
 
 
+def _augment_fixed_noise(key, images):
+    flip = jax.random.bernoulli(key, 0.5, (len(images), 1, 1))
+    noise = np.random.RandomState(0).normal(size=images.shape).astype(np.float32)
+    return jnp.where(flip, images[:, :, ::-1], images) + 0.1 * noise
+
+
+def _augment_every_other(key, images):
+    flip = (jnp.arange(len(images)) % 2 == 0)[:, None, None]
+    images = jnp.where(flip, images[:, :, ::-1], images)
+    return images + 0.1 * jax.random.normal(key, images.shape)
+
+
+def _augment_rarely(key, images):
+    flip_key, noise_key = jax.random.split(key)
+    flip = jax.random.bernoulli(flip_key, 0.25, (len(images), 1, 1))
+    images = jnp.where(flip, images[:, :, ::-1], images)
+    return images + 0.1 * jax.random.normal(noise_key, images.shape)
+
+
+def _augment_uniform(key, images):
+    flip_key, noise_key = jax.random.split(key)
+    flip = jax.random.bernoulli(flip_key, 0.5, (len(images), 1, 1))
+    images = jnp.where(flip, images[:, :, ::-1], images)
+    return images + 0.1 * jax.random.uniform(noise_key, images.shape, minval=-(3**0.5), maxval=3**0.5)
+
+
 def _augment_coins_from_noise(key, images):
     noise = jax.random.normal(key, images.shape)
     flip = noise[:, :1, :1] > 0
@@ -278,10 +324,17 @@ augment = Exercise(
         Mistake(_augment_split_with(flip_shape=(1, 1, 1)), says="a coin of its own"),
         Mistake(_augment_split_with(noise_shape=(4, 5)), says="All images get the same noise"),
         Mistake(_augment_split_with(noise_shape=(64, 1, 5)), says="All rows of an image"),
+        Mistake(_augment_split_with(noise_shape=(64, 4, 1)), says="All columns of an image"),
         Mistake(_augment_split_with(scale=0.2), says="mean 0 and standard deviation 0.1"),
         Mistake(_augment_split_with(scale=0.0), says="There is no noise"),
         Mistake(_augment_split_with(mirror=lambda images: images[:, ::-1]), says="upside down"),
         Mistake(_augment_coins_from_noise, says="made of the same bits"),
+        Mistake(_augment_with(lambda key: key, lambda _: jax.random.key(1)), says="The noise is the same"),
+        Mistake(_augment_fixed_noise, says="The noise is the same"),
+        Mistake(_augment_with(lambda _: jax.random.key(1), lambda key: key), says="for every key"),
+        Mistake(_augment_every_other, says="for every key"),
+        Mistake(_augment_rarely, says="of 320 images were mirrored"),
+        Mistake(_augment_uniform, says="The noise should be normal"),
         Mistake(_augment_no_return, says="`return` missing"),
     ),
 )
@@ -331,6 +384,13 @@ def _check_draws(draws):
     with under("`jax.jit`, where `start` is traced"):
         late = jax.jit(lambda key, start: draws(key, start, 4))(key, 3)
     checks.same(late, whole[3:7], where="under `jax.jit`", input="start = 3, count = 4")
+    two = jax.jit(lambda key, start: draws(key, start, 2))
+    far = [two(key, start) for start in (2_000_000, 1_000_000_000)]
+    if len(np.unique(np.asarray(jnp.concatenate([whole, *far])))) < 12:
+        raise Failed(
+            "Steps far from each other get the same number: a table comes to its end, and small integers wrap around. "
+            "Make a step's key from its whole number."
+        )
     _does_not_grow([_size(lambda key, n=n: draws(key, 0, n), key) for n in (4, 40)], "`count`")
     own = original(draws)
     checks.keys(lambda key: own(key, 0, 8), key)
@@ -397,6 +457,16 @@ def _draws_periodic(key, start, count):
     return jnp.take(jax.random.normal(key, (8,)), start + jnp.arange(count), mode="wrap")
 
 
+def _draws_table(key, start, count):
+    keys = jax.random.split(key, 10_000)
+    return jax.vmap(jax.random.normal)(jax.lax.dynamic_slice(keys, (start,), (count,)))
+
+
+def _draws_of_small_integers(key, start, count):
+    steps = (start + jnp.arange(count)).astype(jnp.uint8)
+    return jax.vmap(lambda step: jax.random.normal(jax.random.fold_in(key, step)))(steps)
+
+
 def _draws_column(key, start, count):
     return _draws(key, start, count)[:, None]
 
@@ -424,6 +494,8 @@ draws = Exercise(
         Mistake(_draws_scaled, says="mean 0 and standard deviation 1"),
         Mistake(_draws_same_key, says="All steps get the same number"),
         Mistake(_draws_periodic, says="two get the same number"),
+        Mistake(_draws_table, says="a table comes to its end"),
+        Mistake(_draws_of_small_integers, says="small integers wrap around"),
         Mistake(_draws_column, says="The shape is wrong"),
         Mistake(lambda key, start, count: list(_draws(key, start, count)), says="returned a list"),
     ),
@@ -678,6 +750,11 @@ def _check_estimate_pi(estimate_pi):
             "The standard error does not fit: over many keys the estimates scatter otherwise than it says.",
             shown=[("error", f"{errors.mean():.4g}"), ("the estimates scatter by", f"{spread:.4g}")],
         )
+    if np.ptp(errors) < 1e-7:
+        raise Failed(
+            "The standard error is the same for each key: does it know pi beforehand? Estimate it from the throws.",
+            shown=[("error", f"{errors.mean():.4g}, for 400 keys")],
+        )
     if _correlation(errors, np.abs(estimates - np.pi)) > 0.95:
         raise Failed(
             "This is the distance from pi itself, which nobody knows beforehand: estimate it from the throws."
@@ -781,7 +858,12 @@ estimate_pi = Exercise(
         Mistake(_pi_with(_in_quarter, lambda s, n: 4 * s / n), says="where it should by the root of n"),
         Mistake(_pi_with(_in_quarter, lambda s, n: 8 * s / jnp.sqrt(n)), says="two standard errors"),
         Mistake(_pi_with(_in_quarter, lambda s, n: 1 / jnp.sqrt(n)), says="1 over the root of n"),
-        Mistake(_pi_with(_in_quarter, lambda s, n: 0.0519 + 0 * s), says="For n = 100"),
+        Mistake(_pi_with(_in_quarter, lambda s, n: 0.0519 + 0 * s), says="the same for each key"),
+        Mistake(
+            _pi_with(_in_quarter, lambda s, n: jnp.sqrt(jnp.pi * (4 - jnp.pi) / n)),
+            says="the same for each key",
+        ),
+        Mistake(_pi_with(_in_quarter, lambda s, n: 4 * s / jnp.sqrt(1000)), says="For n = 100"),
         Mistake(_pi_distance, says="the distance from pi itself"),
         Mistake(_pi_only, says="Return two scalars"),
         Mistake(_pi_on_the_host, says="but a jax.Array is asked for"),
@@ -830,26 +912,30 @@ def _check_epochs(epochs):
     with under("`jax.jit`"):
         checks.same(jax.jit(lambda key: epochs(key, 10, 4))(key), got, where="under `jax.jit`")
     number = 3600
-    many = np.asarray(_over_keys(epochs, number, 3, 2))
+    many = np.asarray(_over_keys(epochs, number, 3, 4))
     codes = many @ np.array([9, 3, 1])  # one number for each order of three
     orders = np.unique(codes)
-    table = np.array([[np.sum((codes[:, 0] == a) & (codes[:, 1] == b)) for b in orders] for a in orders])
+    is_order = codes[:, :, None] == orders  # (keys, epochs, orders)
     expected = number / 36
-    each = [("3,600 keys", "3 examples, 2 epochs")]
-    for turn, counts in (("first", table.sum(axis=1)), ("second", table.sum(axis=0))):
+    each = [("3,600 keys", "3 examples, 4 epochs")]
+    turns = ("first", "second", "third", "fourth")
+    for turn, counts in zip(turns, is_order.sum(axis=0), strict=True):
         if len(orders) < 6 or np.abs(counts - 6 * expected).max() > 6 * np.sqrt(6 * expected):
             raise Failed(
                 f"In the {turn} epoch not all orders are equally likely.",
                 shown=[*each, ("orders come", f"{counts.min()} to {counts.max()} times; expected about 600")],
             )
-    if np.abs(table - expected).max() > 6.5 * np.sqrt(expected):
-        raise Failed(
-            "Each epoch by itself is shuffled well, but the second has to do with the first: draw each from a key of its own.",
-            shown=[
-                *each,
-                ("pairs of orders come", f"{table.min()} to {table.max()} times; expected about 100"),
-            ],
-        )
+    for one, other in itertools.combinations(range(4), 2):
+        table = is_order[:, one].astype(int).T @ is_order[:, other].astype(int)
+        if np.abs(table - expected).max() > 6.5 * np.sqrt(expected):
+            raise Failed(
+                f"Each epoch by itself is shuffled well, but the {turns[other]} has to do with the {turns[one]}: draw "
+                "each from a key of its own.",
+                shown=[
+                    *each,
+                    ("pairs of orders come", f"{table.min()} to {table.max()} times; expected about 100"),
+                ],
+            )
 
 
 def _epochs_choice(key, examples, count):
@@ -904,6 +990,11 @@ def _epochs_reversed(key, examples, count):
     return jnp.stack([order if i % 2 == 0 else order[::-1] for i in range(count)])
 
 
+def _epochs_two_and_mirrored(key, examples, count):
+    rows = _epochs(key, examples, max(2, (count + 1) // 2))
+    return jnp.concatenate([rows, rows[:, ::-1]])[:count]
+
+
 def _epochs_coarse(key, examples, count):
     coarse = jax.random.randint(key, (count, examples), 0, 5)
     return jnp.argsort(coarse, axis=1)
@@ -938,6 +1029,7 @@ epochs = Exercise(
         Mistake(_epochs_plain, says="nothing is shuffled"),
         Mistake(_epochs_rolled, says="has to do with the first"),
         Mistake(_epochs_reversed, says="has to do with the first"),
+        Mistake(_epochs_two_and_mirrored, says="the third has to do with the first"),
         Mistake(_epochs_seeds, says="does not depend on the key"),
         Mistake(_epochs_first_plain, says="One of the epochs is not shuffled"),
         Mistake(_epochs_coarse, says="not all orders are equally likely"),
@@ -969,11 +1061,21 @@ def _check_bootstrap(bootstrap):
             return np.asarray(jax.jit(lambda key, x: bootstrap(key, x, statistic, count))(key, x))
 
     _does_not_grow([_size(lambda key, n=n: bootstrap(key, x, jnp.mean, n), key) for n in (4, 40)], "`count`")
-    sizes = run(x, lambda sample: jnp.float32(sample.shape[0]), 5)
-    if not (sizes == 40).all():
+    seen = []
+
+    def size(sample):
+        seen.append(sample.shape)
+        return jnp.float32(sample.shape[0])
+
+    sizes = run(x, size, 5)
+    if not seen:
+        raise Failed("Your function does not call `statistic`.")
+    if wrong := [shape for shape in seen[-1:] if not shape or shape[0] != 40]:
         raise Failed(
-            f"The samples hold {int(sizes.ravel()[0])} observations, where x has 40: draw as many as there are."
+            f"`statistic` gets an array of shape {wrong[0]}, where x has 40 observations: draw as many as there are."
         )
+    if not (sizes == 40).all():
+        raise Failed("The results are not what `statistic` returned for the samples.", got=sizes)
     chosen = run(jnp.eye(8), lambda sample: sample.sum(0), 400)  # how often each of eight was drawn
     if chosen.shape != (400, 8):
         raise Failed(
@@ -1013,6 +1115,11 @@ def _check_bootstrap(bootstrap):
         raise Failed(
             "The means of the samples are not distributed as those of independent draws.",
             shown=[("they scatter by", f"{got.std():.3g}; expected about {error:.3g}")],
+        )
+    if len(np.unique(got)) < 250:
+        raise Failed(
+            "Results come more than once: for `count` results `count` samples are drawn.",
+            shown=[("different means, of 300", str(len(np.unique(got))))],
         )
     if abs(_correlation(got[:-1], got[1:])) > 0.4:
         raise Failed("The samples depend on each other: each needs a key of its own.")
@@ -1072,6 +1179,19 @@ def _boot_folded(key, x, statistic, count):
     return jax.vmap(once)(jnp.arange(count))
 
 
+def _boot_half_twice(key, x, statistic, count):
+    half = _bootstrap(key, x, statistic, (count + 1) // 2)
+    return jnp.concatenate([half, half])[:count]
+
+
+def _boot_always_means(key, x, statistic, count):
+    return _bootstrap(key, x, jnp.mean, count)
+
+
+def _boot_centred(key, x, statistic, count):
+    return _bootstrap(key, x, statistic, count) - statistic(x)
+
+
 def _boot_without_last(key, n):
     return jax.random.randint(key, (n,), 0, n - 1)
 
@@ -1110,7 +1230,9 @@ bootstrap = Exercise(
             _boot_with(lambda key, n: jax.random.choice(key, n, (n,), replace=False)),
             says="draw with replacement",
         ),
-        Mistake(_boot_with(lambda key, n: jax.random.randint(key, (10,), 0, n)), says="hold 10 observations"),
+        Mistake(
+            _boot_with(lambda key, n: jax.random.randint(key, (10,), 0, n)), says="an array of shape (10,)"
+        ),
         Mistake(_boot_one_key, says="All samples are the same"),
         Mistake(_boot_folded, says="All samples are the same"),
         Mistake(_boot_loop, says="grows with `count`"),
@@ -1121,6 +1243,9 @@ bootstrap = Exercise(
         Mistake(_boot_with(_boot_rounded), says="equally likely"),
         Mistake(_boot_with(_boot_blocks), says="depend on each other"),
         Mistake(_boot_summary, says="The shape is wrong"),
+        Mistake(_boot_half_twice, says="Results come more than once"),
+        Mistake(_boot_always_means, says="does not call `statistic`"),
+        Mistake(_boot_centred, says="not what `statistic` returned"),
         Mistake(_boot_twice, says="A random key is used twice"),
     ),
 )
