@@ -617,9 +617,15 @@ def _check_window(window):
         advice = "Every start makes a program of its own. Only the size has to be known while tracing."
         _explained(advice, checks.traces, window, *calls, exactly=1)
     checks.values(window, _window, inputs.together(some_rows), examples=calls, recognise=recognise, count=10)
-    checks.works_under_jit(window, x, jnp.int32(2))
+    with under("`jax.jit`"):
+        got = jax.jit(fresh(window))(x, jnp.int32(2))
+    checks.same(got, x[2:5], where="under `jax.jit`", input={"x": x, "start": 2})
     checks.traces(window, *calls, exactly=1)
-    checks.works_under_vmap(window, x, jnp.array([0, 3, 5]), in_axes=(None, 0))
+    starts = jnp.array([0, 3, 5])
+    with under("`jax.vmap`"):
+        got = jax.vmap(fresh(window), in_axes=(None, 0))(x, starts)
+    expected = jnp.stack([x[:3], x[3:6], x[5:]])
+    checks.same(got, expected, where="under `jax.vmap`", input={"x": x, "start": starts})
     checks.gradients(window, _window, *calls[1], finite_differences=False)
 
 

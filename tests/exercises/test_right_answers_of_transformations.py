@@ -212,6 +212,18 @@ def squares_are_halved(function):
     return inverted
 
 
+@right(transformations.inverse)
+def refusing_without_a_word(function):
+    def back(y):
+        try:
+            return transformations.inverse.answer(function)(y)
+        except NotImplementedError:
+            pass
+        raise NotImplementedError
+
+    return back
+
+
 # bounds
 
 
@@ -290,6 +302,21 @@ def by_the_slope(function, low, high):  # first order: right for straight functi
 def infinite(function, low, high):
     y = function(low)
     return jnp.full_like(y, -jnp.inf), jnp.full_like(y, jnp.inf)
+
+
+@right(transformations.bounds)
+def bounds_or_a_bare_refusal(function, low, high):
+    try:
+        return transformations.bounds.answer(function, low, high)
+    except NotImplementedError:
+        pass
+    raise NotImplementedError
+
+
+@wrong(transformations.bounds)
+def a_little_too_tight(function, low, high):
+    bottom, top = transformations.bounds.answer(function, low, high)
+    return bottom + 2e-4, top - 2e-4
 
 
 # clean
