@@ -937,7 +937,7 @@ bucketed = Exercise(
         Mistake(_bucketed_by_tens, says="eleven are enough"),
         Mistake(_bucketed_no_mask, says="What was padded takes part"),
         Mistake(_bucketed_mask_by_value, says="Nothing takes part"),
-        Mistake(_bucketed_by_jnp, says="something is still compiled"),
+        Mistake(_bucketed_by_jnp, says="For a new length something is still compiled"),
         Mistake(_bucketed_to_the_longest, says="should not pay for the long ones"),
         Mistake(_bucketed_without_zeros, says="is taken for padding"),
         Mistake(_bucketed_without_nans, says="is taken for padding"),
@@ -1169,7 +1169,7 @@ masked_loss = Exercise(
         Mistake(_loss_no_softmax, says="no logarithms of probabilities"),
         Mistake(_loss_sign, says="The sign"),
         Mistake(_loss_clipped, says="a logit of 300"),
-        Mistake(_loss_of_each, says="shape"),
+        Mistake(_loss_of_each, says="The shape is wrong"),
         Mistake(_loss_by_hand, says="too large for float32"),
     ),
 )
