@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import re
 import sys
 import threading
 import types
@@ -97,7 +98,7 @@ def underlying(function: Callable) -> Callable:
         elif isinstance(function, types.FunctionType):
             break
         else:  # an object that is called
-            call = vars(type(function)).get("__call__")
+            call = type(function).__call__
             if not isinstance(call, types.FunctionType):
                 break
             function = call
@@ -152,8 +153,10 @@ _SETTINGS = (
     "jax_default_matmul_precision",
     "jax_default_device",
     "jax_default_prng_impl",
+    "jax_threefry_partitionable",
     "jax_numpy_dtype_promotion",
     "jax_numpy_rank_promotion",
+    "jax_debug_key_reuse",
     "jax_disable_jit",
 )
 
@@ -170,8 +173,15 @@ def key(function: Callable, args: tuple, kwargs: dict) -> Key:
         for path, leaf in leaves:
             parts.append(_leaf(name + jax.tree_util.keystr(path), leaf))
     form = tuple(f"{name}=" if by_name else name for name, _, _, by_name in given)
-    settings = tuple((name, getattr(jax.config, name, None)) for name in _SETTINGS)
-    return Key(form, tuple(structures), tuple(parts), settings)
+    settings = [(name, getattr(jax.config, name, None)) for name in _SETTINGS]
+    return Key(form, tuple(structures), tuple(parts), (*settings, ("jax.set_mesh", _mesh())))
+
+
+def _mesh():
+    """The mesh that `jax.set_mesh` has set, in words."""
+    mesh = jax.sharding.get_abstract_mesh()
+    axes = zip(mesh.axis_names, mesh.axis_sizes, mesh.axis_types, strict=True)
+    return ", ".join(f"{name}={size} {kind.name}" for name, size, kind in axes) or None
 
 
 def _arguments(function, args, kwargs):
@@ -230,7 +240,9 @@ def differences(new: Key, old: Key) -> list[str]:
             )
     for part in new.parts:
         other = parts.get(part.name)
-        if other is not None and not any(part.name.startswith(name) for name in changed):
+        if other is not None and not any(
+            re.match(rf"{re.escape(name)}(?!\w)", part.name) for name in changed
+        ):
             found += _other_part(part, other)
     for (name, value), (_, before) in zip(new.settings, old.settings, strict=True):
         if value != before:
@@ -283,6 +295,11 @@ def _other_part(new, old):
             whys.append(f"another {what}")
     if not whys and getattr(new.value, "weak_type", None) != getattr(old.value, "weak_type", None):
         whys.append("one of them is weakly typed")
+    if not whys:  # of an array that is spread over devices, the type says how
+        places = [getattr(kind, "sharding", None) for kind in (new.value, old.value)]
+        if places[0] != places[1]:
+            meshes = [getattr(place, "mesh", None) for place in places]
+            whys.append("another mesh" if meshes[0] != meshes[1] else "another sharding")
     return [f"{new.name}: {old.text} -> {new.text}, {' and '.join(whys) or 'another type'}"]
 
 
@@ -363,6 +380,9 @@ class Watched:
             self.function = function
         else:
             self.function = jax.jit(function, **options)
+        self.first = ()  # the object that a jitted method is bound to: to JAX an argument like the others
+        if isinstance(self.function, types.MethodType):
+            self.function, self.first = self.function.__func__, (self.function.__self__,)
         self.name = _name(function)
         self.calls: list[Call] = []
         self.programs: list[Program] = []
@@ -380,6 +400,7 @@ class Watched:
         return self._call(args, kwargs, run=False)
 
     def _call(self, args, kwargs, run):
+        args = (*self.first, *args)
         looked_up = key(self.function, args, kwargs)
         counter = counted if isinstance(underlying(self.function), types.FunctionType) else _uncounted
         try:

@@ -23,6 +23,14 @@ class Square:
     def __call__(self, side):
         return side**2
 
+    @functools.partial(jax.jit, static_argnums=0)
+    def perimeter(self, side):
+        return 4 * side
+
+
+class Tile(Square):
+    pass
+
 
 WRAPPED = {
     "plain": area,
@@ -45,6 +53,8 @@ def test_underlying_of_objects():
     assert retracing.underlying(Square().area) is Square.area
     assert retracing.underlying(jax.jit(Square().area)) is Square.area
     assert retracing.underlying(Square()) is Square.__call__
+    assert retracing.underlying(Tile()) is retracing.underlying(jax.jit(Tile())) is Square.__call__
+    assert retracing.underlying(Square().perimeter).__name__ == "perimeter"
     assert retracing.underlying(np.add) is np.add
 
 
@@ -175,6 +185,21 @@ def test_static_arguments(options):
     ]
 
 
+def test_a_jitted_method():
+    """The object that it is bound to is an argument like the others."""
+    one, other = Square(), Square()
+    watched = retracing.watch(one.perimeter)
+    assert watched(2.0) == 8.0
+    watched(3.0), watched(X)
+    assert outcomes(watched) == [
+        ("traced", "the first call"),
+        ("from the cache",),
+        ("traced", "side: f32[] weak -> f32[3], another shape"),
+    ]
+    assert str(watched.calls[0].key) == "self=Square, side f32[] weak"
+    assert retracing.watch(other.perimeter).trace(2.0).jaxpr.eqns
+
+
 def test_static_objects_that_are_always_new():
     calls = [((X,), {"by": lambda x: x}) for _ in range(3)]
     watched = watch(calls, lambda x, by: by(x), static_argnames="by")
@@ -191,11 +216,47 @@ def test_static_values_that_are_equal_and_of_other_types():
         assert watched.calls[1].outcome == "from the cache"
 
 
-def test_settings():
+SETTINGS = {
+    "jax_default_matmul_precision: None -> highest": lambda: jax.default_matmul_precision("highest"),
+    "jax_debug_key_reuse: False -> True": lambda: jax.debug_key_reuse(True),
+    "jax_threefry_partitionable: True -> False": lambda: jax.threefry_partitionable(False),
+    "jax.set_mesh: None -> data=2 Auto": lambda: jax.set_mesh(
+        jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings(name):
     watched = watch([((X,), {})])
-    with jax.default_matmul_precision("highest"):
+    with SETTINGS[name]():
         watched(X)
-    assert "jax_default_matmul_precision: None -> highest" in watched.calls[1].why[0]
+    assert watched.calls[1].outcome == "traced" and watched.calls[1].why == (f"the setting {name}",)
+
+
+def test_an_argument_whose_name_begins_like_another():
+    watched = watch([(([X], X), {}), (((X,), jnp.ones(2)), {})], lambda x, x2: x2)
+    assert watched.calls[1].why == (
+        "x: [*] -> (*,), another structure",
+        "x2: f32[3] -> f32[2], another shape",
+    )
+
+
+def test_an_array_that_is_spread_over_a_mesh():
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    spread = jax.device_put(jnp.ones(4), jax.NamedSharding(mesh, jax.P("data")))
+    watched = watch([((jnp.ones(4),), {}), ((spread,), {})])
+    assert watched.calls[1].outcome == "traced"
+    assert watched.calls[1].why == ("x: f32[4] -> f32[4], another mesh",)
+
+
+def test_an_array_whose_sharding_is_in_its_type():
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(jax.sharding.AxisType.Explicit,))
+    whole, spread = (
+        jax.device_put(jnp.ones(4), jax.NamedSharding(mesh, jax.P(axis))) for axis in (None, "data")
+    )
+    watched = watch([((whole,), {}), ((spread,), {})])
+    assert watched.calls[1].why == ("x: f32[4] -> f32[4@data], another sharding",)
 
 
 def test_devices_are_compiled_for_without_a_trace():
