@@ -181,7 +181,8 @@ def direction_of(args, argnums=0, turn=1):
             signs = signs + 1j * jnp.cos(2 * phase)
         return (signs * size).astype(jnp.result_type(leaf))
 
-    return tuple(jax.tree.map(of_leaf, args[i]) for i in _tuple(argnums))
+    with jax.numpy_dtype_promotion("standard"):
+        return tuple(jax.tree.map(of_leaf, args[i]) for i in _tuple(argnums))
 
 
 def slope(function, args, direction, argnums=0):
@@ -231,14 +232,22 @@ def weighted_sum(function):
 
     def scalar(*args):
         leaves = [leaf for leaf in jax.tree.leaves(function(*args)) if _moves(leaf)]
-        return sum(jnp.sum(jnp.real(leaf * jnp.asarray(_weights(leaf), leaf.dtype))) for leaf in leaves)
+        weights = [
+            jnp.asarray(w, jnp.result_type(leaf)) for w, leaf in zip(_weights(leaves), leaves, strict=True)
+        ]
+        with jax.numpy_dtype_promotion("standard"):
+            return sum(jnp.sum(jnp.real(leaf * w)) for leaf, w in zip(leaves, weights, strict=True))
 
     return scalar
 
 
-def _weights(leaf):
-    weights = np.cos(np.arange(np.size(leaf))).reshape(np.shape(leaf))
-    return weights * (1 - 0.5j) if jnp.iscomplexobj(leaf) else weights
+def _weights(leaves):
+    """For each leaf its weights: of either sign, none near 0, no two leaves alike; that of a scalar is 1."""
+    ends = np.cumsum([np.size(leaf) for leaf in leaves])
+    for leaf, end in zip(leaves, ends, strict=True):
+        waves = np.cos(np.arange(end - np.size(leaf), end)).reshape(np.shape(leaf))
+        weights = (waves + np.copysign(0.5, waves)) / 1.5
+        yield weights * (1 - 0.5j) if jnp.iscomplexobj(leaf) else weights
 
 
 def _products(gradient, direction):
@@ -254,6 +263,8 @@ def _none(leaf):
 
 
 def _moves(leaf):
+    if isinstance(leaf, str) or callable(leaf):  # of a tree that holds more than arrays
+        return False
     return jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
 
 
@@ -284,7 +295,8 @@ def _leaves(result):
 
 def _weighted_difference(ahead, behind):
     return sum(
-        float(np.real(np.sum((one - two) * _weights(one)))) for one, two in zip(ahead, behind, strict=True)
+        float(np.real(np.sum((one - two) * weights)))
+        for one, two, weights in zip(ahead, behind, _weights(ahead), strict=True)
     )
 
 

@@ -41,6 +41,11 @@ RIGHT = {
     "bfloat16": (jnp.sin, (jnp.bfloat16(0.7),)),
     "float16": (jnp.tanh, (jnp.float16(0.3),)),
     "jitted": (jax.jit(jnp.tanh), (X,)),
+    "a number of Python's beside": (lambda x: (x**2, 0.5), (X,)),
+    "leaves that are no arrays": (
+        lambda p: p["by"](p["x"]) * jnp.ones(7, p["in"]),
+        ({"x": X, "by": jnp.sin, "in": "float32", "none": None},),
+    ),
     "products": (lambda x: jnp.outer(x, x) @ x, (X,)),
 }
 
@@ -74,6 +79,17 @@ def test_a_wrong_factor_is_found(factor):
 @pytest.mark.parametrize("entry", [0, 3, 6])
 def test_one_wrong_entry_is_found(entry):
     assert not gradients.compare(planted(entry=entry), jnp.linspace(0.5, 2.0, 7)).ok
+
+
+@pytest.mark.parametrize("entry", range(13))
+def test_one_wrong_entry_of_a_result_that_is_a_vector_is_found(entry):
+    function = jax.custom_jvp(jnp.sin)
+    function.defjvp(lambda p, t: (jnp.sin(*p), jnp.cos(*p).at[entry].mul(2.0) * t[0]))
+    assert not gradients.compare(function, jnp.linspace(0.1, 1.0, 13)).ok
+
+
+def test_results_that_outweigh_each_other_do_not_hide_an_error():
+    assert not gradients.compare(lambda x: (planted(3.0)(x), -planted(3.0)(x)), X).ok
 
 
 def test_a_wrong_forward_rule_is_found():
@@ -123,6 +139,14 @@ def test_several_arguments():
     assert report.ok
     with pytest.raises(TypeError, match="nothing to differentiate"):
         gradients.check(product, 2.0, 3, X, argnums=1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "float64"])
+def test_under_strict_promotion(dtype):
+    with x64() if dtype == "float64" else contextlib.nullcontext():
+        x = (X + 3).astype(dtype)
+        with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+            assert gradients.check(lambda x: (x * x, jnp.abs(x).astype(jnp.float16)), x).ok
 
 
 def test_float64_tells_more():
