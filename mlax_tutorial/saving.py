@@ -8,7 +8,7 @@ A save appears as a whole or not at all, whenever the process dies. Before the f
 is read, what was saved is compared with what is wanted, and one error names everything that
 differs.
 
-Both need more packages: ``pip install mlax-tutorial[saving]``.
+Both need a package more: ``pip install orbax-checkpoint safetensors``.
 """
 
 import contextlib
@@ -321,8 +321,8 @@ def _import(module, name):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        message = f"{name} needs {package}: pip install mlax-tutorial[saving]."
+        package = {"orbax": "orbax-checkpoint"}.get(module.partition(".")[0], module.partition(".")[0])
+        message = f"{name} needs {package}: pip install {package}."
         raise ImportError(message, name=module) from error
 
 

@@ -126,6 +126,13 @@ def function(value) -> Callable:
     return value
 
 
+def initializer(value) -> Callable:
+    """A function that draws initial values; who gives a number most likely means the size of the input."""
+    if isinstance(value, int):
+        raise ValueError("must be a function (the size of the input is no argument: init reads it off)")
+    return function(value)
+
+
 def optional(canonicalize: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """``None``, or what ``canonicalize`` makes of the value."""
     return lambda value: None if value is None else canonicalize(value)

@@ -14,6 +14,7 @@ from mlax_tutorial.nn.hyperparameters import (
     floating_dtype,
     function,
     hyperparameter,
+    initializer,
     integer,
     optional,
 )
@@ -63,7 +64,7 @@ class Linear(Layer):
     """
 
     out_features: int = hyperparameter(integer)
-    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
+    kernel_initializer: Callable = hyperparameter(initializer, default=lecun_normal)
     transposed_kernel: bool = hyperparameter(boolean, default=False)
     precision: Any = hyperparameter(optional(lax.Precision), default=None)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)

@@ -183,7 +183,8 @@ class MultiHeadAttention(Layer):
         if self.head_dim is None and (not x.shape[-1] or x.shape[-1] % self.heads):
             raise LayerError(
                 self,
-                f"expects features that {self.heads} heads share evenly, got {describe(x)}: give head_dim.",
+                f"expects features that {self.heads} heads share evenly, got {describe(x)}: give another number of "
+                "heads, or head_dim.",
             )
         head_dim = self.head_dim or x.shape[-1] // self.heads
         if self.rotary_base is not None and head_dim % 2:

@@ -14,7 +14,7 @@ without a new trace; its switches are static. It is two pure functions::
 * Arithmetic on half-precision weights is done in float32 and rounded once.
 * A *schedule* may stand for a learning rate: a function of the number of steps done, which the state counts.
 * A *transformation* changes gradients on their way to an optimizer: ``Chain(ClipByGlobalNorm(1.0), Adam(1e-3))``.
-* Weights are chosen by path, as ``jax.tree_util.keystr`` writes it: ``where=lambda path: "kernel" in path``.
+* Weights are chosen by path, as ``jax.tree_util.keystr`` writes it: ``where=lambda path: "bias" not in path``.
 """
 
 from mlax_tutorial.optim.accumulate import Accumulate, AccumulateState

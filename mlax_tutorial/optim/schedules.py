@@ -39,7 +39,10 @@ def rate(value):
     try:
         return at_least(0)(value)
     except ValueError:
-        raise ValueError("must be a finite number of at least 0, or an optim.Schedule") from None
+        wanted = "must be a finite number of at least 0, or an optim.Schedule"
+        if callable(value):
+            wanted += " (a subclass of it, with the function as its __call__)"
+        raise ValueError(wanted) from None
 
 
 class Constant(Schedule):

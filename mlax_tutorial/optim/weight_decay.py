@@ -30,7 +30,7 @@ class WeightDecay(Transformation):
     Example:
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import optim
-      >>> optimizer = optim.Chain(optim.WeightDecay(0.1, where=lambda path: "kernel" in path), optim.SGD(1.0))
+      >>> optimizer = optim.Chain(optim.WeightDecay(0.1, where=lambda path: "bias" not in path), optim.SGD(1.0))
       >>> weights = {"kernel": jnp.ones(2), "bias": jnp.ones(2)}
       >>> nothing = {"kernel": jnp.zeros(2), "bias": jnp.zeros(2)}
       >>> updates, state = optimizer.step(nothing, optimizer.init(weights), weights)

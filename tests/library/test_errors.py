@@ -244,6 +244,10 @@ HYPERPARAMETERS = {
         r"^Linear: kernel_initializer must be a function",
     ),
     "unknown precision": (lambda: nn.Linear(3, precision="exact"), r"^Linear: precision "),
+    "the size of the input": (
+        lambda: nn.Linear(784, 64),
+        r"^Linear: kernel_initializer must be a function \(the size of the input is no argument: .*\), got 64",
+    ),
     "no function": (lambda: nn.F("relu"), r"^F: train_fn must be a function, got 'relu'"),
     "no function for inference": (lambda: nn.F(jnp.tanh, 3), r"^F: infer_fn must be a function, got 3"),
     "a rate over 1": (lambda: nn.Dropout(1.5), r"^Dropout: rate must be a number in \[0, 1\], got 1.5"),

@@ -425,14 +425,10 @@ def test_missing_packages_are_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
     with pytest.raises(
-        ImportError, match=r"^Checkpoints needs orbax: pip install mlax-tutorial\[saving\]\.$"
+        ImportError, match=r"^Checkpoints needs orbax-checkpoint: pip install orbax-checkpoint\.$"
     ):
         saving.Checkpoints(tmp_path)
-    with pytest.raises(
-        ImportError, match=r"^save_weights needs safetensors: pip install mlax-tutorial\[saving\]"
-    ):
+    with pytest.raises(ImportError, match=r"^save_weights needs safetensors: pip install safetensors\.$"):
         saving.save_weights(tmp_path / "w", W)
-    with pytest.raises(
-        ImportError, match=r"^load_weights needs safetensors: pip install mlax-tutorial\[saving\]"
-    ):
+    with pytest.raises(ImportError, match=r"^load_weights needs safetensors: pip install safetensors\.$"):
         saving.load_weights(tmp_path / "w", W)

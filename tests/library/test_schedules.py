@@ -131,7 +131,7 @@ WRONG = {
     "every NaN": (lambda: optim.StepDecay(0.1, every=np.nan), r"^StepDecay: every must be .* got nan"),
     "a function to follow": (
         lambda: optim.WarmUp(abs, 3),
-        r"^WarmUp: schedule must be a finite number of at least 0, or an optim.Schedule, got abs",
+        r"^WarmUp: schedule must be a finite number of at least 0, or an optim.Schedule \(a subclass .*\), got abs",
     ),
     "a warm-up of no steps": (lambda: optim.WarmUp(0.1, 0), r"^WarmUp: steps must be a whole number"),
     "a warm-up from below": (lambda: optim.WarmUp(0.1, 3, start=-1.0), r"^WarmUp: start must be .* got -1.0"),

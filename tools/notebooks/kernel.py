@@ -105,5 +105,5 @@ def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool):
             startup_timeout=120,
             interrupt_on_timeout=False,
         )
-        with client.setup_kernel(env=environment(book, scratch, clean=clean)):
+        with client.setup_kernel(cleanup_kc=True, env=environment(book, scratch, clean=clean)):
             yield Kernel(client)
