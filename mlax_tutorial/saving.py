@@ -212,6 +212,7 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
 
     Raises:
       CheckpointError: with all leaves that cannot be saved.
+      FileNotFoundError: if the file's directory does not exist.
       ImportError: if safetensors is not installed.
 
     Example:
@@ -244,6 +245,10 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
     names = _names(trainables)
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in zip(names, leaves.values())}
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"save_weights: there is no directory {path.parent}: create it, or correct the path."
+        )
     partial = path.with_name(f".{path.name}.{jax.process_index()}.partial")
     try:
         numpy.save_file(arrays, partial)

@@ -17,6 +17,7 @@ from mlax_tutorial.nn.hyperparameters import (
     portable,
     show,
 )
+from mlax_tutorial.numeric import is_floating
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))
@@ -203,7 +204,7 @@ class Layer:
                 f"the {role} that this model's own init returned.",
             )
         for name, wanted in shapes.items():
-            if not _is_floating(variables[name]):
+            if not is_floating(variables[name]):
                 raise LayerError(
                     self,
                     f"{name} expects an array of floating-point numbers, got {describe(variables[name])}: "
@@ -289,10 +290,6 @@ def further_inputs(fwd) -> frozenset[str]:
     parameters = inspect.signature(fwd).parameters.values()
     names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
     return frozenset(names - {"key", "inference_mode"})
-
-
-def _is_floating(value) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jnp.floating)
 
 
 def abstract(leaf):

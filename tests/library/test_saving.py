@@ -420,6 +420,11 @@ def test_no_file(tmp_path):
         saving.load_weights(tmp_path / "none", W)
 
 
+def test_no_directory(tmp_path):
+    with pytest.raises(FileNotFoundError, match="^save_weights: there is no directory .*none: create it"):
+        saving.save_weights(tmp_path / "none" / "w", W)
+
+
 def test_missing_packages_are_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "orbax.checkpoint", None)
     monkeypatch.setitem(sys.modules, "safetensors", None)
