@@ -157,11 +157,13 @@ def itemize(jaxpr, path=(), line="", times=1):
         if name == "scan":
             rounds = times * params["length"]
         elif name == "shard_map":
-            rounds = times * params["mesh"].size
+            axes = params.get("newly_manual_axes", params.get("manual_axes"))  # the newer name, the older
+            rounds = times * math.prod(params["mesh"].shape[axis] for axis in axes)
         elif name == "cond":
             inner = [max(inner, key=_dearest)]
         elif name == "custom_linear_solve":
-            inner = inner[2:3]  # the product, its transpose, the solver, the transposed solver
+            # The product, its transpose, the solver, the transposed solver; some may be missing.
+            inner = [part for part in inner if part[0] == "jaxprs[2]"]
         elif name == "while":
             yield Item(path, equation, here, times, 0, 0, 0, counted=False)
         for key, jaxpr in inner:

@@ -179,6 +179,24 @@ def test_the_work_of_all_devices():
     assert cost(mapped, jnp.ones((4, 3))).transcendentals == 12
 
 
+def test_axes_that_are_not_mapped_over_do_not_multiply_the_work():
+    mesh = jax.make_mesh((1, 2), ("data", "model"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    spec = jax.P("data")
+    mapped = jax.shard_map(jnp.sin, mesh=mesh, in_specs=spec, out_specs=spec, axis_names={"data"})
+    assert cost(mapped, jnp.ones((4, 3))).transcendentals == 12
+
+
+def test_of_a_linear_solve_the_solver_counts():
+    def half(function):
+        return lambda product, b: function(b) / 2
+
+    def solved(b, *transposed):
+        return lax.custom_linear_solve(lambda v: 2 * v, b, half(jnp.sin), *transposed)
+
+    assert cost(solved, X).transcendentals == X.size
+    assert cost(lambda b: solved(b, half(jnp.cos)), X).transcendentals == X.size
+
+
 def test_a_jaxpr_or_a_function():
     jaxpr = jax.make_jaxpr(jnp.dot)(X, W)
     assert cost_of(jaxpr) == cost_of(jaxpr.jaxpr) == cost(jnp.dot, X, W)
