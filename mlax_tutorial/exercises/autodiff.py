@@ -1190,12 +1190,11 @@ def _check_pieces(pieces):
     ]
     if found.kept > (count + 2) * one + 2 * room:
         layers = count * each
-        much = "every layer" if found.kept > 0.9 * layers * one else "more than the inputs of the pieces"
-        advice = (
-            "Nothing was saved: is `jax.checkpoint` round what is run?"
-            if found.kept > 1.5 * layers * one
-            else "A checkpoint stores its inputs: put it round a whole piece, not round each layer."
-        )
+        much, advice = "every layer", "Nothing was saved: is `jax.checkpoint` round what is run?"
+        if found.kept <= 1.5 * layers * one:
+            advice = "A checkpoint stores its inputs: put it round a whole piece, not round each layer."
+        if found.kept <= 0.9 * layers * one:
+            much, advice = "more than the inputs of the pieces", "How many layers has each piece?"
         raise Failed(f"Between the passes, values of {much} wait. {advice}", shown=seen)
     own = record(
         lambda weights, x: jnp.sum(_pieces(_smooth_layer, weights, x) ** 2), weights, x, argnums=(0, 1)
