@@ -19,11 +19,11 @@ def code_cells(notebook):
 
 
 def trains(name):
-    """A chapter trains if it takes gradients."""
+    """A chapter trains if it uses an optimizer. (Those of Part I take `jit` itself apart, which a recorder disturbs.)"""
     if not BOOK.notebook(name).exists():
         return False
     notebook = nbformat.read(BOOK.notebook(name), as_version=4)
-    return any(re.search(r"grad\(", cell.source) for _, cell in code_cells(notebook))
+    return any(re.search(r"\b(optax|optim)\b", cell.source) for _, cell in code_cells(notebook))
 
 
 def programs_of(book, notebook, limit):
