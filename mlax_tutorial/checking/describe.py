@@ -1,10 +1,11 @@
-"""Values in words: short, the same on every machine, with at most four digits after the point."""
+"""Values in words: short, the same on every machine, with four digits after the point, or with more to tell two apart."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 _LONGEST = 400  # characters of one described value
+_MANY = 9  # digits that tell any two numbers of float32 apart
 
 
 def is_key(value):
@@ -31,13 +32,19 @@ def kind(value):
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def describe(value):
+def describe(value, digits=4):
     """One value, in a line or a few: arrays with dtype and shape, trees with their structure."""
-    text = _describe(value)
+    text = _describe(value, digits)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 4].rstrip() + " ..."
 
 
-def _describe(value):
+def apart(one, two, words=describe):
+    """Two values in words, with more digits where they would look alike."""
+    texts = words(one), words(two)
+    return texts if texts[0] != texts[1] else (words(one, _MANY), words(two, _MANY))
+
+
+def _describe(value, digits):
     if isinstance(value, jax.core.Tracer):
         return f"a tracer of type {value.aval.str_short()}"
     if is_key(value):
@@ -46,16 +53,16 @@ def _describe(value):
         return f"any {value.dtype} of shape {value.shape}"
     if is_array(value):
         origin = ", NumPy" if isinstance(value, np.ndarray) else ""
-        return f"{numbers(value)}  ({value.dtype}, shape {value.shape}{origin})"
+        return f"{numbers(value, digits)}  ({value.dtype}, shape {value.shape}{origin})"
     if isinstance(value, np.generic):
-        return f"{numbers(value)}  (NumPy {value.dtype})"
+        return f"{numbers(value, digits)}  (NumPy {value.dtype})"
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.{digits + 2}g}"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_describe(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_describe(item, digits)}" for key, item in value.items()) + "}"
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         opening, closing = "[]" if isinstance(value, list) else ("(", ",)" if len(value) == 1 else ")")
-        return opening + ", ".join(_describe(item) for item in value) + closing
+        return opening + ", ".join(_describe(item, digits) for item in value) + closing
     if callable(value) and hasattr(value, "__name__"):
         return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__}"
     try:
@@ -67,12 +74,12 @@ def _describe(value):
     return text
 
 
-def numbers(array):
+def numbers(array, digits=4):
     """The entries of an array, abbreviated where there are many."""
     array = np.asarray(array)
     if array.dtype.kind not in "biufc" and jnp.issubdtype(array.dtype, np.number):  # bfloat16 and its kin
         array = array.astype(np.float32)
-    options = {"precision": 4, "suppress": True, "threshold": 40, "edgeitems": 3, "linewidth": 80}
+    options = {"precision": digits, "suppress": digits == 4, "threshold": 40, "edgeitems": 3, "linewidth": 80}
     with np.printoptions(**options):
         return np.array2string(array)
 
@@ -94,7 +101,7 @@ def differences(expected, got, most=5):
             continue
         text = _array_differences(one, two, 2)
         if not text and np.shape(one) == np.shape(two) == () and not close(one, two):
-            text = f"expected {numbers(one)}, got {numbers(two)}"
+            text = "expected {}, got {}".format(*apart(one, two, numbers))
         lines.extend(f"{jax.tree_util.keystr(path)} {line}" for line in text.splitlines())
     return "\n".join(lines[:most])
 
@@ -119,8 +126,8 @@ def _array_differences(expected, got, most):
     wrong = np.argwhere(~np.asarray(close(one, two)))
     for place in wrong[:most]:
         index = ", ".join(str(int(i)) for i in place)
-        left, right = one[tuple(place)], two[tuple(place)]
-        lines.append(f"at [{index}]: expected {numbers(left)}, got {numbers(right)}")
+        left, right = apart(one[tuple(place)], two[tuple(place)], numbers)
+        lines.append(f"at [{index}]: expected {left}, got {right}")
     if len(wrong) > most:
         lines.append(f"... and at {len(wrong) - most} more of {one.size} places")
     return "\n".join(lines)

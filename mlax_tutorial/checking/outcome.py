@@ -3,7 +3,7 @@
 import dataclasses
 import html
 
-from mlax_tutorial.checking.describe import describe, differences
+from mlax_tutorial.checking.describe import apart, describe, differences
 
 PASSED, FAILED, NOT_ATTEMPTED = "passed", "failed", "not attempted"
 NOT_GRADED = "not graded"  # through no fault of the reader's: a package is missing, or the check itself broke
@@ -37,12 +37,14 @@ class Failed(Exception):
         self.shown = []
         if input is not _NOTHING:
             self.shown.append(("input", _describe_input(input)))
-        if expected is not _NOTHING:
+        if expected is not _NOTHING and got is not _NOTHING:
+            self.shown.extend(zip(("expected", "got"), apart(expected, got), strict=True))
+            if places := differences(expected, got):
+                self.shown.append(("differs", places))
+        elif expected is not _NOTHING:
             self.shown.append(("expected", describe(expected)))
-        if got is not _NOTHING:
+        elif got is not _NOTHING:
             self.shown.append(("got", describe(got)))
-        if expected is not _NOTHING and got is not _NOTHING and (places := differences(expected, got)):
-            self.shown.append(("differs", places))
         self.shown.extend(shown)
 
 

@@ -111,6 +111,18 @@ def original(function):
     return getattr(function, "original", function)
 
 
+def bare(function):
+    """The reader's function without its guard, so that JAX's own errors come through; reports still begin with it."""
+    if not hasattr(function, "original"):
+        return function
+
+    @functools.wraps(function.original, updated=())
+    def unguarded(*args, **kwargs):
+        return function.original(*args, **kwargs)
+
+    return unguarded
+
+
 def as_theirs(error, check=None):
     """The reader's error, to be raised as a `Failed`: type, message, and the lines of their code on the way to it."""
     lines = lines_of(error, check)
@@ -168,6 +180,10 @@ _WORDS_BEHIND = (
         "'_IndexUpdate(Helper|Ref)'.*item assignment|unsupported operand.*'_IndexUpdate",
         "`.at[…]` is no place to assign to: it has methods, as in `x = x.at[i].set(y)`",
     ),
+    (
+        "parameters to jaxpr equations must have __hash__",
+        "a traced number stands where a plain one is needed, as for a size or for how many keys are split off",
+    ),
 )
 
 
@@ -216,11 +232,11 @@ def lines_of(error, check=None, most=4):
 
 
 def _frames(traceback, ours):
-    """The reader's frames and line numbers: what came after the first `guard`; without one, what is not ours."""
+    """The reader's frames and line numbers: what came after the first `guard` or `bare`; else what is not ours."""
     frames, guarded = [], False
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if not guarded and code.co_filename == __file__ and code.co_name == "guarded":
+        if not guarded and code.co_filename == __file__ and code.co_name in ("guarded", "unguarded"):
             frames, guarded = [], True
         elif is_theirs(code.co_filename) and (guarded or code.co_filename != ours):
             frames.append((traceback.tb_frame, traceback.tb_lineno))

@@ -64,6 +64,7 @@ def _check_recorded(given):
         },
         "b": {
             1: "A shape is known while tracing, so Python takes one side, and here that is the cosine.",
+            2: "An `if` of Python's leaves one of its sides in the program, and no trace of the other.",
             3: per_element,
         },
         "c": {
@@ -81,6 +82,7 @@ def _check_recorded(given):
             0: "The body of the loop is inside the loop's equation, and inner jaxprs count.",
         },
         "f": {
+            0: "`where` is given two finished arrays: what computes them is in the program.",
             1: "The two inputs of a where are computed before it picks: two sines.",
             3: per_element,
             6: per_element,
@@ -182,6 +184,12 @@ def _check_recurrent(recurrent):
     checks.values(recurrent, _recurrent, inputs.together(sequence), recognise=recognise, count=8)
     for time in (5, 20):
         checks.jaxpr(recurrent, *of_size(time), requires=(("scan", "while"),), counts={"tanh": 1})
+    for _, equation in jaxprs.walk(jax.make_jaxpr(lambda *arguments: recurrent(*arguments))(*of_size(20))):
+        if equation.primitive.name == "scan" and equation.params["unroll"] >= 20:
+            raise Failed(
+                "The jaxpr is right, but `unroll` copies the body for every step when it is compiled: the program grows "
+                "with the sequence again."
+            )
     try:
         empty = (*telling[:3], jnp.zeros((0, 3)))
         checks.same(recurrent(*empty), _recurrent(*empty), input="a sequence of no steps")
@@ -239,6 +247,10 @@ def _recurrent_backwards(w, u, h, xs):
     return lax.scan(lambda h, x: (jnp.tanh(w @ h + u @ x),) * 2, h, xs, reverse=True)
 
 
+def _recurrent_unrolled_later(w, u, h, xs):
+    return lax.scan(lambda h, x: (jnp.tanh(w @ h + u @ x),) * 2, h, xs, unroll=True)
+
+
 def _recurrent_twice(w, u, h, xs):
     return lax.scan(lambda h, x: (jnp.tanh(w @ h + u @ x), jnp.tanh(w @ h + u @ x)), h, xs)
 
@@ -257,6 +269,7 @@ recurrent = Exercise(
     check=_check_recurrent,
     mistakes=(
         Mistake(_recurrent_unrolled, says="no `scan` or `while`"),
+        Mistake(_recurrent_unrolled_later, says="copies the body for every step"),
         Mistake(_recurrent_previous, says="The state before the step"),
         Mistake(_recurrent_forgets, says="Every step starts from the first state"),
         Mistake(_recurrent_transposed, says="is another product"),
@@ -314,7 +327,14 @@ def _check_newton(newton):
         _there_already: "Where the first `x` is a zero already, no step is taken: ask before you step.",
         _no_zero: "This function has no zero: after 50 rounds the loop must end.",
     }
-    starts = {_two: (5.0, 1.0), _fixed_point: (1.0,), _tail: (1.0,), _there_already: (0.0,), _no_zero: (1.0,)}
+    starts = [
+        (_two, 5.0),
+        (_two, 1.0),
+        (_fixed_point, 1.0),
+        (_tail, 1.0),
+        (_there_already, 0.0),
+        (_no_zero, 1.0),
+    ]
     text = {
         _two: "x * x - 2",
         _fixed_point: "cos(x) - x",
@@ -334,39 +354,49 @@ def _check_newton(newton):
         raise
     if got is not None and (not isinstance(got, (tuple, list)) or len(got) != 2):
         raise Failed("A pair is asked for: the zero, and how many steps were taken.", got=got)
-    if got is not None and not jnp.issubdtype(jnp.result_type(got[1]), jnp.integer):
+    if got is not None and not _whole(got[1]) and _whole(got[0]):
+        raise Failed(
+            "The two results are in the wrong order: first the zero, then the number of steps.", got=got
+        )
+    if got is not None and not _whole(got[1]):
         raise Failed("The number of rounds is a whole number: start counting at 0, not at 0.0.", got=got)
-    for f, options in starts.items():
-        for start in options:
-            shown = f"f(x) = {text[f]}, from x = {start}"
-            try:
-                got = newton(f, jnp.float32(start))
-                expected = _newton(f, jnp.float32(start))
-                if isinstance(got, list):
-                    got = tuple(got)
-                checks.same(_arrays(got), _arrays(expected), input=shown, rtol=1e-5, atol=1e-5)
-            except Failed as failure:
-                reason = advice[f] or _why_not_newton(got, f, start)
-                failure.message = f"{reason}\n{failure.message}" if reason else failure.message
-                raise
+    for f, start in (*starts, (_two, 0.0)):
+        shown = f"f(x) = {text[f]}, from x = {start}"
+        try:
+            got = newton(f, jnp.float32(start))
+            expected = _newton(f, jnp.float32(start))
+            if isinstance(got, list):
+                got = tuple(got)
+            checks.same(_arrays(got), _arrays(expected), input=shown, rtol=1e-5, atol=1e-5)
+        except Failed as failure:
+            reason = advice[f] or _why_not_newton(got, f, start)
+            failure.message = f"{reason}\n{failure.message}" if reason else failure.message
+            raise
     checks.works_under_jit(lambda x: _arrays(newton(_two, x)), jnp.float32(5.0))
     checks.jaxpr(lambda x: newton(_two, x), jnp.float32(5.0), requires=("while",), forbids=("scan",))
     checks.works_under_vmap(lambda x: _arrays(newton(_two, x)), jnp.array([1.0, 5.0, 40.0]))
 
 
+def _whole(number):
+    return jnp.issubdtype(jnp.result_type(number), jnp.integer)
+
+
 def _arrays(pair):
-    """As it is, with a whole number of Python's as an array, and tuple for list."""
+    """As it is, with a whole number of any width as an int32, and tuple for list."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         return pair
     x, rounds = pair
-    if isinstance(rounds, (int, np.integer)) and not isinstance(rounds, bool):
-        rounds = jnp.int32(rounds)
-    return x, rounds
+    return x, jnp.asarray(rounds, jnp.int32) if _whole(rounds) else rounds
 
 
 def _why_not_newton(got, f, start):
     if not isinstance(got, tuple) or len(got) != 2:
         return ""
+    if start == 0.0:
+        return (
+            "The slope is 0 here: the step leads to infinity, the next one to NaN, and NaN is not larger than $10^{-5}$, "
+            "so the loop ends. Nothing is to be done about it."
+        )
     for wrong, reason in (
         (_newton_without_abs, "Without the absolute value a negative $f(x)$ ends the loop."),
         (_newton_uphill, "The step goes the wrong way: it is *minus* $f(x) / f'(x)$."),
@@ -374,7 +404,11 @@ def _why_not_newton(got, f, start):
             _newton_reversed,
             "The loop goes on while $|f(x)|$ is *large*: the question is when to go on, not when to stop.",
         ),
-        (_newton_one_more, "The steps are counted from 0, and each step counts once."),
+        (
+            _newton_one_more,
+            "One step is taken too many, or counted too many: the count starts at 0, and the loop ends as soon as "
+            "$|f(x)|$ is no larger than $10^{-5}$.",
+        ),
         (_newton_by_step, "The loop ends by the size of the step; asked for is the size of $f(x)$."),
         (_newton_upside_down, "The step is $f(x) / f'(x)$, not $f'(x) / f(x)$."),
     ):
@@ -417,6 +451,28 @@ _newton_with_or = _loop_of_newton(lambda f, state: (jnp.abs(f(state[0])) > 1e-5)
 def _newton_one_more(f, x):
     x, rounds = _newton(f, x)
     return x, rounds + 1
+
+
+def _newton_finer(f, x):
+    going = lambda state: (jnp.abs(f(state[0])) > 1e-6) & (state[1] < 50)  # noqa: E731
+    return lax.while_loop(going, functools.partial(_steps, f), (x, 0))
+
+
+def _newton_past_nan(f, x):
+    going = lambda state: ~(jnp.abs(f(state[0])) <= 1e-5) & (state[1] < 50)  # noqa: E731
+    return lax.while_loop(going, functools.partial(_steps, f), (x, 0))
+
+
+def _newton_mended_slope(f, x):
+    def body(state):
+        slope = jax.grad(f)(state[0])
+        return state[0] - f(state[0]) / jnp.where(slope == 0, 1.0, slope), state[1] + 1
+
+    return lax.while_loop(functools.partial(_goes_on, f), body, (x, 0))
+
+
+def _newton_swapped(f, x):
+    return _newton(f, x)[::-1]
 
 
 def _newton_by_step(f, x):
@@ -474,7 +530,11 @@ newton = Exercise(
         Mistake(_newton_endless, says="iterations"),
         Mistake(_newton_without_abs, says="Without the absolute value"),
         Mistake(_newton_with_and, says="joined by `&` there"),
-        Mistake(_newton_one_more, says="each step counts once"),
+        Mistake(_newton_one_more, says="counted too many"),
+        Mistake(_newton_finer, says="One step is taken too many"),
+        Mistake(_newton_past_nan, says="NaN is not larger"),
+        Mistake(_newton_mended_slope, says="NaN is not larger"),
+        Mistake(_newton_swapped, says="in the wrong order"),
         Mistake(_newton_by_step, says="by the size of the step"),
         Mistake(_newton_at_least_one, says="ask before you step"),
         Mistake(_newton_python, says="Under `jax.jit`"),
@@ -703,11 +763,39 @@ def _check_settle(settle):
     checks.values(settle, _settle, examples=examples, recognise=recognise, rtol=2e-6, atol=1e-9)
     for a in (2.0, 10.0, 0.01):
         checks.gradients(settle, _settle, jnp.float32(a), finite_differences=False)
+    try:
+        checks.gradients(settle, _settle, jnp.float32(1.0), finite_differences=False)
+    except Failed as failure:
+        failure.message = (
+            "At 1 no round is needed, so the result is `a` itself, with slope 1: the loop starts from `a`, for the "
+            f"gradient, too.\n{failure.message}"
+        )
+        raise
     checks.works_under_jit(settle, jnp.float32(2.0))
     with under("`jax.jit(jax.grad(…))`"):
         jax.jit(jax.grad(lambda a: settle(a)))(jnp.float32(2.0))
     checks.jaxpr(settle, jnp.float32(2.0), requires=("scan",), forbids=("while",), at_most={"div": 3})
+    far = jnp.float32(1e12)
+    try:
+        checks.same(settle(far), _settle(far), input={"a": far})
+    except Failed as failure:
+        if reason := _too_many_or_too_few(float(settle(far)), float(far)):
+            failure.message = f"{reason}\n{failure.message}"
+        raise
     checks.works_under_vmap(settle, jnp.array([2.0, 1.0, 30.0]))
+
+
+def _too_many_or_too_few(got, a):
+    """The loop halves so large a number again and again; 20 rounds are not enough for it to settle."""
+    x = a
+    for taken in range(30):
+        if np.isclose(x, got, rtol=1e-3) and taken != 20:
+            return (
+                f"From a = {a:g} the root is not reached in 20 rounds, and the loop ends there; yours takes "
+                + ("fewer." if taken < 20 else "more.")
+            )
+        x = 0.5 * (x + a / x)
+    return ""
 
 
 def _settle_refused(a):
@@ -735,6 +823,26 @@ def _settle_absolute(a):
 
 def _settle_short(a):
     return _settle_from(a, a, rounds=4)
+
+
+def _settle_ten(a):
+    return _settle_from(a, a, rounds=10)
+
+
+def _settle_nineteen(a):
+    return _settle_from(a, a, rounds=19)
+
+
+def _settle_hundred(a):
+    return _settle_from(a, a, rounds=100)
+
+
+def _settle_from_one(a):
+    return _settle_from(jnp.ones_like(a), a)
+
+
+def _settle_start_stopped(a):
+    return _settle_from(lax.stop_gradient(a), a)
 
 
 def _settle_one_late(a):
@@ -798,6 +906,11 @@ settle = Exercise(
         Mistake(_settle_always, says="closer to the root"),
         Mistake(_settle_absolute, says="by another measure"),
         Mistake(_settle_short, says="it ends too early"),
+        Mistake(_settle_ten, says="yours takes fewer"),
+        Mistake(_settle_nineteen, says="yours takes fewer"),
+        Mistake(_settle_hundred, says="yours takes more"),
+        Mistake(_settle_from_one, says="starts from `a`, for the gradient, too"),
+        Mistake(_settle_start_stopped, says="starts from `a`, for the gradient, too"),
         Mistake(_settle_one_late, says="closer to the root"),
         Mistake(_settle_unrolled, says="no `scan`"),
         Mistake(_settle_python, says="TracerBoolConversionError"),
@@ -826,15 +939,21 @@ def _check_norm(norm):
     short = jnp.array([3e-13, 0.0, -4e-13])
     examples = [(jnp.array([3.0, 0.0, -4.0]),), (jnp.array([-2.0]),)]
     checks.values(norm, _norm, examples=examples, recognise=recognise)
-    for x, advice in (
-        (jnp.zeros(3), "The length of a zero vector is 0, exactly: add nothing to it."),
-        (short, "This is wrong for short vectors: add nothing, and put no bound on anything."),
-    ):
-        try:
-            checks.same(norm(x), _norm(x), input=f"x = {x.tolist()}", rtol=1e-4, atol=1e-18)
-        except Failed as failure:
-            failure.message = f"{advice}\n{failure.message}"
-            raise
+    zero, small = norm(jnp.zeros(3)), norm(short)
+    checks.returns(lambda x: zero, jnp.zeros(3), shape=(), dtype=jnp.float32)
+    try:
+        checks.same(zero, jnp.float32(0.0), input="x = [0, 0, 0]", rtol=0, atol=0)
+        checks.same(small, _norm(short), input=f"x = {short.tolist()}", rtol=1e-4, atol=0)
+    except Failed as failure:
+        advice = (
+            "This is wrong for short vectors: add nothing, and put no bound on anything."
+            if zero == 0
+            else "The length of a zero vector is 0, exactly: add nothing to its square, and put no bound on it."
+            if zero < 1e-3
+            else "The length of a zero vector is 0."
+        )
+        failure.message = f"{advice}\n{failure.message}"
+        raise
     checks.values(norm, _norm, inputs.arrays("n", sizes=(1, 2, 3)), recognise=recognise, count=8)
     checks.gradients(norm, _norm, jnp.array([3.0, 0.0, -4.0]))
     for x, advice in (
@@ -869,6 +988,19 @@ def _norm_where_behind(x):
 
 def _norm_epsilon(x):
     return jnp.sqrt(jnp.sum(x * x) + 1e-8)
+
+
+def _norm_smallest(x):
+    return jnp.sqrt(jnp.sum(x * x) + jnp.finfo(x.dtype).tiny)
+
+
+def _norm_at_least_smallest(x):
+    return jnp.sqrt(jnp.maximum(jnp.sum(x * x), jnp.finfo(x.dtype).tiny))
+
+
+def _norm_one_at_zero(x):
+    squares = jnp.sum(x * x)
+    return jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
 
 
 def _norm_epsilon_mended(x):
@@ -940,6 +1072,9 @@ norm = Exercise(
         Mistake(_norm_where_behind, says="comes too late"),
         Mistake(_norm_nan_to_num, says="comes too late"),
         Mistake(_norm_epsilon, says="a zero vector is 0, exactly"),
+        Mistake(_norm_smallest, says="a zero vector is 0, exactly"),
+        Mistake(_norm_at_least_smallest, says="a zero vector is 0, exactly"),
+        Mistake(_norm_one_at_zero, says="The length of a zero vector is 0.\n"),
         Mistake(_norm_epsilon_mended, says="wrong for short vectors"),
         Mistake(_norm_bound, says="wrong for short vectors"),
         Mistake(_norm_threshold, says="wrong for short vectors"),

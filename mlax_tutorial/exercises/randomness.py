@@ -10,7 +10,7 @@ from mlax_tutorial import jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks
 from mlax_tutorial.checking.describe import describe, is_key
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.checking.reader import as_theirs, original
+from mlax_tutorial.checking.reader import as_theirs, bare
 from mlax_tutorial.viz import _keys_page, keys
 
 # What several checks share
@@ -18,7 +18,7 @@ from mlax_tutorial.viz import _keys_page, keys
 
 def _own(function, *more):
     """The reader's function of a key alone, without the guard, so that JAX's own errors come through."""
-    own = original(function)
+    own = bare(function)
     return lambda key: own(key, *more)
 
 
@@ -39,6 +39,16 @@ def _uses_keys_once(function, *more):
     if made:
         raise Failed(
             "`clone` says that numbers are to be repeated. Here they are to be independent: split the key."
+        )
+
+
+def _no_hidden_state(function, *arguments):
+    first, second = function(*arguments), function(*arguments)
+    if not np.array_equal(first, second):
+        raise Failed(
+            "The same key gives other numbers at the second call, so there is a hidden state, as that of "
+            "`np.random`: all randomness is to come from `key`.",
+            shown=[("first", describe(first)), ("second", describe(second))],
         )
 
 
@@ -155,6 +165,7 @@ def _check_augment(augment):
     if augment(key, images) is None:
         raise Failed("Your function returned None: is a `return` missing?")
     checks.returns(augment, key, images, shape=images.shape, dtype=jnp.float32)
+    _no_hidden_state(augment, key, images)
     _uses_keys_once(augment, images)
     got = np.asarray(augment(key, images))
     plain, mirrored = got - np.asarray(images), got - np.asarray(images[:, :, ::-1])
@@ -268,6 +279,12 @@ def _augment_fixed_noise(key, images):
     return jnp.where(flip, images[:, :, ::-1], images) + 0.1 * noise
 
 
+def _augment_hidden_state(key, images):
+    flip = jax.random.bernoulli(key, 0.5, (len(images), 1, 1))
+    noise = np.random.normal(size=images.shape).astype(np.float32)  # noqa: NPY002
+    return jnp.where(flip, images[:, :, ::-1], images) + 0.1 * noise
+
+
 def _augment_every_other(key, images):
     flip = (jnp.arange(len(images)) % 2 == 0)[:, None, None]
     images = jnp.where(flip, images[:, :, ::-1], images)
@@ -311,6 +328,7 @@ augment = Exercise(
     check=_check_augment,
     mistakes=(
         Mistake(_augment_as_given, says="A random key is used twice"),
+        Mistake(_augment_hidden_state, says="a hidden state"),
         Mistake(_augment_split_and_old, says="A random key is used twice"),
         Mistake(_augment_half_mended, says="A random key is used twice"),
         Mistake(_augment_with(_first, _second), says="A random key is used twice"),
@@ -385,14 +403,14 @@ def _check_draws(draws):
         late = jax.jit(lambda key, start: draws(key, start, 4))(key, 3)
     checks.same(late, whole[3:7], where="under `jax.jit`", input="start = 3, count = 4")
     two = jax.jit(lambda key, start: draws(key, start, 2))
-    far = [two(key, start) for start in (2_000_000, 1_000_000_000)]
-    if len(np.unique(np.asarray(jnp.concatenate([whole, *far])))) < 12:
+    far = [two(key, start) for start in (65_536, 2_000_000, 1_000_000_000)]
+    if len(np.unique(np.asarray(jnp.concatenate([whole, *far])))) < 14:
         raise Failed(
             "Steps far from each other get the same number: a table comes to its end, and small integers wrap around. "
             "Make a step's key from its whole number."
         )
     _does_not_grow([_size(lambda key, n=n: draws(key, 0, n), key) for n in (4, 40)], "`count`")
-    own = original(draws)
+    own = bare(draws)
     checks.keys(lambda key: own(key, 0, 8), key)
     many = np.asarray(_over_keys(draws, 400, 0, 8))
     if not (np.abs(many.mean(axis=0)) < 0.25).all() or not (np.abs(many.std(axis=0) - 1) < 0.2).all():
@@ -467,6 +485,15 @@ def _draws_of_small_integers(key, start, count):
     return jax.vmap(lambda step: jax.random.normal(jax.random.fold_in(key, step)))(steps)
 
 
+def _draws_of_short_integers(key, start, count):
+    steps = (start + jnp.arange(count)).astype(jnp.uint16)
+    return jax.vmap(lambda step: jax.random.normal(jax.random.fold_in(key, step)))(steps)
+
+
+def _draws_clamped(key, start, count):
+    return jax.lax.dynamic_slice(jax.random.normal(key, (1000,)), (start,), (count,))
+
+
 def _draws_column(key, start, count):
     return _draws(key, start, count)[:, None]
 
@@ -487,7 +514,7 @@ draws = Exercise(
         Mistake(_draws_no_start, says="It does not depend on `start`"),
         Mistake(_draws_fold_start, says="depends on where one starts"),
         Mistake(_draws_seeds, says="does not depend on the key"),
-        Mistake(_draws_cut, says="where `start` is traced"),
+        Mistake(_draws_cut, says="a traced number stands where a plain one is needed"),
         Mistake(_draws_chain, says="where `start` is traced"),
         Mistake(_draws_loop, says="grows with `count`"),
         Mistake(_draws_uniform, says="mean 0 and standard deviation 1"),
@@ -496,6 +523,8 @@ draws = Exercise(
         Mistake(_draws_periodic, says="two get the same number"),
         Mistake(_draws_table, says="a table comes to its end"),
         Mistake(_draws_of_small_integers, says="small integers wrap around"),
+        Mistake(_draws_of_short_integers, says="small integers wrap around"),
+        Mistake(_draws_clamped, says="a table comes to its end"),
         Mistake(_draws_column, says="The shape is wrong"),
         Mistake(lambda key, start, count: list(_draws(key, start, count)), says="returned a list"),
     ),
@@ -510,7 +539,7 @@ def _drop_batch(drop, key, batch):
 
 
 def _check_drop_batch(drop_batch):
-    own, key = original(drop_batch), jax.random.key(0)
+    own, key = bare(drop_batch), jax.random.key(0)
     seen = []
 
     def drop(key, x):
@@ -557,6 +586,11 @@ def _check_drop_batch(drop_batch):
         if len(np.unique(np.asarray(given), axis=0)) < n:
             raise Failed(
                 f"In a batch of {n} two examples get the same key: make as many keys as there are examples."
+            )
+        other = drop_batch(lambda key, x: jax.random.key_data(key), jax.random.key(1), values)
+        if len(np.unique(np.concatenate([given, other]), axis=0)) < 2 * n:
+            raise Failed(
+                "For another key some of the same keys are made: split it, and compute nothing with it."
             )
         same = np.unique(
             np.asarray(drop_batch(lambda key, x: jax.random.key_data(key), key, 0 * values)), axis=0
@@ -612,6 +646,12 @@ def _drop_by_content(drop, key, batch):
     return jax.vmap(one)(batch)
 
 
+def _drop_counted(drop, key, batch):
+    steps = jnp.arange(len(batch), dtype=jnp.uint32)
+    data = jax.random.key_data(key) + jnp.stack([jnp.zeros_like(steps), steps], axis=-1)
+    return jax.vmap(drop)(jax.random.wrap_key_data(data), batch)
+
+
 def _drop_columns(drop, key, batch):
     return jax.vmap(drop, in_axes=(0, 1), out_axes=1)(jax.random.split(key, batch.shape[1]), batch)
 
@@ -646,6 +686,7 @@ drop_batch = Exercise(
         Mistake(_drop_first_key, says="got 1 different mask"),
         Mistake(_drop_two_keys, says="got 2 different masks"),
         Mistake(_drop_by_content, says="got 1 different mask"),
+        Mistake(_drop_counted, says="some of the same keys"),
         Mistake(_drop_whole, says="with the whole batch"),
         Mistake(_drop_loop, says="grows with the batch"),
         Mistake(_drop_seeds, says="does not depend on the key"),
@@ -691,7 +732,7 @@ def _check_estimate_pi(estimate_pi):
         raise Failed("An estimate or its error is not a finite number.", got=got)
     center, spread = estimates.mean(), estimates.std()
     if spread < 1e-6:
-        own = original(estimate_pi)
+        own = bare(estimate_pi)
         checks.keys(lambda key: own(key, n), key)
         raise Failed("The estimates for different keys are all the same.", got=got)
     if abs(center - np.pi) > 0.02:
@@ -1123,7 +1164,7 @@ def _check_bootstrap(bootstrap):
         )
     if abs(_correlation(got[:-1], got[1:])) > 0.4:
         raise Failed("The samples depend on each other: each needs a key of its own.")
-    own = original(bootstrap)
+    own = bare(bootstrap)
     _uses_keys_once(lambda key: own(key, x, jnp.mean, 5))
 
 

@@ -55,6 +55,25 @@ def test_values_on_examples(grade):
     fails(grade, lambda x: jnp.nan * x, check, "The result is wrong")
 
 
+def test_values_that_look_alike_get_more_digits(grade):
+    for wrong, right, *says in (
+        (1e-6, 0.0, "expected  0.  (float32", "got       1.e-06  (float32"),
+        (0.10000002, 0.1, "expected  0.1  (float32", "got       0.10000002  (float32"),
+    ):
+        fails(
+            grade,
+            lambda x, y=wrong: jnp.float32(y),
+            lambda f, y=right: checks.same(f(X), jnp.float32(y), atol=0, rtol=0),
+            *says,
+        )
+    fails(
+        grade,
+        lambda x: x + 1e-6,
+        lambda f: checks.same(f(X), X, atol=0, rtol=0),
+        "got       [1.000001 2.000001 3.000001]",
+    )
+
+
 def test_values_finds_and_shrinks(grade):
     def wrong_from_three_on(x):
         return jnp.where(x >= 3, x, 2 * x)

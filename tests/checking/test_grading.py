@@ -13,6 +13,7 @@ import pytest
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
 from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, NOT_GRADED, PASSED
+from mlax_tutorial.checking.reader import bare
 from mlax_tutorial.exercises import welcome
 
 X = jnp.arange(1.0, 4.0)
@@ -290,6 +291,23 @@ def test_the_way_to_the_error_is_shown(grade):
     first, second = dict(grade(raising, call, solution=double).shown)["your code"].splitlines()
     assert "in raising:  y = helper(x)" in first
     assert "in helper:  return x + undefined_name" in second
+
+
+def test_the_way_begins_with_the_readers_code_where_a_check_calls_it_bare(grade):
+    def noisy(key, size):
+        return jax.random.normal(key, size) + jax.random.uniform(key, size)
+
+    def solution(key, size):
+        return jax.random.normal(key, size)
+
+    def keys_of_one_argument(function):
+        own = bare(function)
+        checks.keys(lambda key: own(key, (3,)), jax.random.key(0))
+
+    outcome = grade(noisy, keys_of_one_argument, solution=solution)
+    assert outcome.status == FAILED and "used twice" in outcome.text, str(outcome)
+    (line,) = dict(outcome.shown)["your code"].splitlines()
+    assert "in noisy:  return jax.random.normal" in line
 
 
 def test_an_error_under_a_transformation_says_so(grade):

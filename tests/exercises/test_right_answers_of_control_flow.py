@@ -87,6 +87,12 @@ def keeps_the_value(f, x):
     return x, rounds
 
 
+@right(control_flow.newton)
+def counts_in_eight_bits(f, x):
+    body = lambda s: (s[0] - f(s[0]) / jax.grad(f)(s[0]), s[1] + jnp.uint8(1))  # noqa: E731
+    return lax.while_loop(lambda s: (jnp.abs(f(s[0])) > 1e-5) & (s[1] < 50), body, (x, jnp.uint8(0)))
+
+
 @wrong(control_flow.newton)
 def stops_at_forty_nine(f, x):
     going = lambda s: (jnp.abs(f(s[0])) > 1e-5) & (s[1] < 49)  # noqa: E731
@@ -143,14 +149,6 @@ def with_a_flag(a):
 
     (x, _), _ = lax.scan(body, (a, jnp.array(False)), None, 20)
     return x
-
-
-@right(control_flow.settle)
-def from_one(a):  # the first round makes the same of 1 and of a
-    def body(x, _):
-        return jnp.where(jnp.abs(x * x - a) > 1e-4 * a, 0.5 * (x + a / x), x), None
-
-    return lax.scan(body, jnp.ones_like(a), length=20)[0]
 
 
 @wrong(control_flow.settle)
