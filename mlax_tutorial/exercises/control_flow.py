@@ -530,7 +530,7 @@ newton = Exercise(
         Mistake(_newton_endless, says="iterations"),
         Mistake(_newton_without_abs, says="Without the absolute value"),
         Mistake(_newton_with_and, says="joined by `&` there"),
-        Mistake(_newton_one_more, says="counted too many"),
+        Mistake(_newton_one_more, says="One step is taken too many"),
         Mistake(_newton_finer, says="One step is taken too many"),
         Mistake(_newton_past_nan, says="NaN is not larger"),
         Mistake(_newton_mended_slope, says="NaN is not larger"),
@@ -915,7 +915,7 @@ settle = Exercise(
         Mistake(_settle_unrolled, says="no `scan`"),
         Mistake(_settle_python, says="TracerBoolConversionError"),
         Mistake(_settle_root, says="closer to the root"),
-        Mistake(_settle_stopped, says="The gradient is wrong"),
+        Mistake(_settle_stopped, says="right\nThe gradient is wrong"),
         Mistake(_settle_not_carried, says="is the new `x` carried on?"),
     ),
 )
