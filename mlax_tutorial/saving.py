@@ -326,7 +326,7 @@ def _import(module, name):
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = {"orbax": "orbax-checkpoint"}.get(module.partition(".")[0], module.partition(".")[0])
+        package = "safetensors" if module.startswith("safetensors") else "orbax-checkpoint"
         message = f"{name} needs {package}: pip install {package}."
         raise ImportError(message, name=module) from error
 

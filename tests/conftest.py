@@ -1,7 +1,32 @@
-"""Two simulated devices for all tests, so that what is sharded really is."""
+"""Two simulated devices for all tests, so that what is sharded really is; and how carefully their programs are compiled."""
 
 import jax
+import pytest
 
 import mlax_tutorial  # noqa: F401  (before any test uses a device)
+from tests.settings import configured
 
 jax.config.update("jax_num_cpu_devices", 2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_to_compile(request):
+    """Thousands of small programs that run once: what a module with `QUICK_TO_COMPILE` waits for is mostly the compiler."""
+    quick = jax.config.values["jax_disable_most_optimizations"] or hasattr(request.module, "QUICK_TO_COMPILE")
+    with configured(jax_disable_most_optimizations=quick):
+        yield
+    jax.clear_caches()  # or else the programs of all modules fill gigabytes
+
+
+@pytest.fixture
+def optimized():
+    """Compile as for a user, for one test of a module that is quick to compile."""
+    with configured(jax_disable_most_optimizations=False):
+        yield
+
+
+@pytest.fixture
+def x64():
+    """Switch float64 on for one test."""
+    with configured(jax_enable_x64=True):
+        yield

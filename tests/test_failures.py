@@ -14,6 +14,7 @@ from jax.experimental import checkify
 
 from mlax_tutorial import failures
 from mlax_tutorial.failures import fails
+from tests.settings import configured
 
 X = jnp.arange(3.0)
 
@@ -130,10 +131,8 @@ def fail(function):
 
 @pytest.fixture(params=["off", "tracebackhide", "quiet_remove_frames", "remove_frames"])
 def filtering(request):
-    before = jax.config.jax_traceback_filtering
-    jax.config.update("jax_traceback_filtering", request.param)
-    yield request.param
-    jax.config.update("jax_traceback_filtering", before)
+    with configured(jax_traceback_filtering=request.param):
+        yield request.param
 
 
 @pytest.mark.parametrize(("function", "kind", "says", "arguments"), KINDS.values(), ids=list(KINDS))

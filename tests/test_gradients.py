@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 
 from mlax_tutorial import gradients
+from tests.settings import configured
 
 X = jnp.linspace(-1.0, 2.0, 7)
 PARAMS = {"in": jnp.sin(jnp.arange(12.0)).reshape(3, 4), "out": [jnp.cos(jnp.arange(4.0)), jnp.int32(3)]}
@@ -143,7 +144,7 @@ def test_several_arguments():
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64", "float64"])
 def test_under_strict_promotion(dtype):
-    with x64() if dtype == "float64" else contextlib.nullcontext():
+    with configured(jax_enable_x64=True) if dtype == "float64" else contextlib.nullcontext():
         x = (X + 3).astype(dtype)
         with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
             assert gradients.check(lambda x: (x * x, jnp.abs(x).astype(jnp.float16)), x).ok
@@ -151,7 +152,7 @@ def test_under_strict_promotion(dtype):
 
 def test_float64_tells_more():
     coarse = gradients.check(jnp.sin, jnp.float32(1.0)).slopes[0]
-    with x64():
+    with configured(jax_enable_x64=True):
         fine = gradients.check(jnp.sin, jnp.float64(1.0)).slopes[0]
         assert not gradients.compare(planted(1.0001), jnp.linspace(0.5, 2.0, 7)).ok
     assert fine.uncertainty < 1e-4 * coarse.uncertainty
@@ -168,13 +169,3 @@ def test_directions_differ_and_move_everything():
     one, two = (gradients.direction_of((PARAMS, X), (0, 1), turn) for turn in (1, 2))
     assert not np.allclose(one[1], two[1]) and np.all(np.asarray(one[1]) != 0)
     assert one[0]["out"][1] is None  # a whole number stays
-
-
-@contextlib.contextmanager
-def x64():
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_enable_x64", before)

@@ -374,9 +374,13 @@ def _trace_by_hessian(key, f, x, samples):
     return jnp.mean(jax.vmap(lambda v: v @ hessian @ v)(signs))
 
 
+def _samples_along(vectors, f, x):
+    return jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(vectors)
+
+
 def _trace_normal(key, f, x, samples):
     vectors = jax.random.normal(key, (samples, x.size), x.dtype)
-    return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(vectors))
+    return jnp.mean(_samples_along(vectors, f, x))
 
 
 def _trace_same_draw(key, f, x, samples):
@@ -389,8 +393,7 @@ def _trace_sum(key, f, x, samples):
 
 
 def _samples(key, f, x, samples):
-    signs = jax.random.rademacher(key, (samples, x.size), x.dtype)
-    return jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs)
+    return _samples_along(jax.random.rademacher(key, (samples, x.size), x.dtype), f, x)
 
 
 def _trace_median(key, f, x, samples):
@@ -404,7 +407,7 @@ def _trace_absolute(key, f, x, samples):
 def _trace_twins(key, f, x, samples):
     half = jax.random.rademacher(key, ((samples + 1) // 2, x.size), x.dtype)
     signs = jnp.concatenate([half, -half])[:samples]
-    return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs))
+    return jnp.mean(_samples_along(signs, f, x))
 
 
 def _trace_mean_of_entries(key, f, x, samples):
@@ -428,12 +431,12 @@ def _trace_without_v(key, f, x, samples):
 
 def _trace_of_zeros_and_ones(key, f, x, samples):
     bits = jax.random.bernoulli(key, 0.5, (samples, x.size)).astype(x.dtype)
-    return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(bits))
+    return jnp.mean(_samples_along(bits, f, x))
 
 
 def _trace_integers(key, f, x, samples):
     signs = jax.random.rademacher(key, (samples, x.size))
-    return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs))
+    return jnp.mean(_samples_along(signs, f, x))
 
 
 def _trace_reuses(key, f, x, samples):

@@ -226,12 +226,21 @@ def _augment_as_given(key, images):
     return images + 0.1 * jax.random.normal(key, images.shape)
 
 
-def _augment_with(flip_key, noise_key, flip_shape=None, noise_shape=None, scale=0.1, mirror=None):
+def _augment_with(
+    flip_key,
+    noise_key,
+    probability=0.5,
+    flip_shape=None,
+    noise_shape=None,
+    scale=0.1,
+    mirror=None,
+    draw=jax.random.normal,
+):
     def augment(key, images):
-        flip = jax.random.bernoulli(flip_key(key), 0.5, flip_shape or (len(images), 1, 1))
+        flip = jax.random.bernoulli(flip_key(key), probability, flip_shape or (len(images), 1, 1))
         turned = images[:, :, ::-1] if mirror is None else mirror(images)
         images = jnp.where(flip, turned, images)
-        return images + scale * jax.random.normal(noise_key(key), noise_shape or images.shape)
+        return images + scale * draw(noise_key(key), noise_shape or images.shape)
 
     return augment
 
@@ -291,18 +300,9 @@ def _augment_every_other(key, images):
     return images + 0.1 * jax.random.normal(key, images.shape)
 
 
-def _augment_rarely(key, images):
-    flip_key, noise_key = jax.random.split(key)
-    flip = jax.random.bernoulli(flip_key, 0.25, (len(images), 1, 1))
-    images = jnp.where(flip, images[:, :, ::-1], images)
-    return images + 0.1 * jax.random.normal(noise_key, images.shape)
-
-
-def _augment_uniform(key, images):
-    flip_key, noise_key = jax.random.split(key)
-    flip = jax.random.bernoulli(flip_key, 0.5, (len(images), 1, 1))
-    images = jnp.where(flip, images[:, :, ::-1], images)
-    return images + 0.1 * jax.random.uniform(noise_key, images.shape, minval=-(3**0.5), maxval=3**0.5)
+def _uniform(key, shape):
+    """Of mean 0 and standard deviation 1, as normal numbers are."""
+    return jax.random.uniform(key, shape, minval=-(3**0.5), maxval=3**0.5)
 
 
 def _augment_coins_from_noise(key, images):
@@ -351,8 +351,8 @@ augment = Exercise(
         Mistake(_augment_fixed_noise, says="The noise is the same"),
         Mistake(_augment_with(lambda _: jax.random.key(1), lambda key: key), says="for every key"),
         Mistake(_augment_every_other, says="for every key"),
-        Mistake(_augment_rarely, says="of 320 images were mirrored"),
-        Mistake(_augment_uniform, says="mean 0 and standard deviation 0.1"),
+        Mistake(_augment_split_with(probability=0.25), says="of 320 images were mirrored"),
+        Mistake(_augment_split_with(draw=_uniform), says="mean 0 and standard deviation 0.1"),
         Mistake(_augment_no_return, says="`return` missing"),
     ),
 )
@@ -480,14 +480,12 @@ def _draws_table(key, start, count):
     return jax.vmap(jax.random.normal)(jax.lax.dynamic_slice(keys, (start,), (count,)))
 
 
-def _draws_of_small_integers(key, start, count):
-    steps = (start + jnp.arange(count)).astype(jnp.uint8)
-    return jax.vmap(lambda step: jax.random.normal(jax.random.fold_in(key, step)))(steps)
+def _draws_of(dtype):
+    def draws(key, start, count):
+        steps = (start + jnp.arange(count)).astype(dtype)
+        return jax.vmap(lambda step: jax.random.normal(jax.random.fold_in(key, step)))(steps)
 
-
-def _draws_of_short_integers(key, start, count):
-    steps = (start + jnp.arange(count)).astype(jnp.uint16)
-    return jax.vmap(lambda step: jax.random.normal(jax.random.fold_in(key, step)))(steps)
+    return draws
 
 
 def _draws_clamped(key, start, count):
@@ -522,8 +520,8 @@ draws = Exercise(
         Mistake(_draws_same_key, says="All steps get the same number"),
         Mistake(_draws_periodic, says="two get the same number"),
         Mistake(_draws_table, says="a table comes to its end"),
-        Mistake(_draws_of_small_integers, says="a table comes to its end"),
-        Mistake(_draws_of_short_integers, says="a table comes to its end"),
+        Mistake(_draws_of(jnp.uint8), says="a table comes to its end"),
+        Mistake(_draws_of(jnp.uint16), says="a table comes to its end"),
         Mistake(_draws_clamped, says="a table comes to its end"),
         Mistake(_draws_column, says="The shape is wrong"),
         Mistake(lambda key, start, count: list(_draws(key, start, count)), says="returned a list"),

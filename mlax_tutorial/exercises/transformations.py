@@ -1214,7 +1214,7 @@ def _check_draws(draws):
             raise Failed(f"The number is not right. {reason}", input=name, expected=expected, got=got)
 
 
-def _draws_by(size=None, names=("random_bits",), loops=True, branch=max, inside=True):
+def _draws_by(size=None, names=("random_bits",), loops=True, branch=max, enters=lambda name: True):
     """Wrong answers: something else is counted, or not everything."""
     size = size or (lambda equation: equation.outvars[0].aval.size)
 
@@ -1222,12 +1222,13 @@ def _draws_by(size=None, names=("random_bits",), loops=True, branch=max, inside=
         def count(jaxpr):
             total = 0
             for equation in jaxpr.eqns:
-                if equation.primitive.name in names:
+                name = equation.primitive.name
+                if name in names:
                     total += size(equation)
-                programs = [program for _, program in jaxprs.subjaxprs(equation)] if inside else []
+                programs = [program for _, program in jaxprs.subjaxprs(equation)] if enters(name) else []
                 inner = [count(getattr(program, "jaxpr", program)) for program in programs]
                 times = equation.params.get("length", 1) if loops else 1
-                total += branch(inner) if equation.primitive.name == "cond" and inner else times * sum(inner)
+                total += branch(inner) if name == "cond" and inner else times * sum(inner)
             return total
 
         return count(jax.make_jaxpr(function)(*args).jaxpr)
@@ -1241,23 +1242,6 @@ def _draws_by_work(function, *args):
         for item in costs.itemize(jax.make_jaxpr(function)(*args))
         if item.equation.primitive.name == "random_bits"
     )
-
-
-def _draws_by_name(function, *args):
-    def count(jaxpr):
-        total = 0
-        for equation in jaxpr.eqns:
-            name = equation.primitive.name
-            if name == "random_bits":
-                total += equation.outvars[0].aval.size
-            inner = [count(getattr(program, "jaxpr", program)) for _, program in jaxprs.subjaxprs(equation)]
-            if name == "cond":
-                total += max(inner)
-            elif name in ("jit", "pjit", "scan"):
-                total += equation.params.get("length", 1) * sum(inner)
-        return total
-
-    return count(jax.make_jaxpr(function)(*args).jaxpr)
 
 
 def _draws_results(function, *args):
@@ -1320,9 +1304,12 @@ draws = Exercise(
             says="To split a key draws nothing",
         ),
         Mistake(_draws_results, says="To split a key draws nothing"),
-        Mistake(_draws_by(inside=False), says="None was found"),
+        Mistake(_draws_by(enters=lambda name: False), says="None was found"),
         Mistake(_draws_by_work, says="not which has most work"),
-        Mistake(_draws_by_name, says="whatever equation holds a program"),
+        Mistake(
+            _draws_by(enters=lambda name: name in ("jit", "pjit", "scan", "cond")),
+            says="whatever equation holds a program",
+        ),
         Mistake(
             _draws_by(lambda equation: math.prod(equation.params["shape"])),
             says="the parameter `shape` is still that of one example",

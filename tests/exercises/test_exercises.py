@@ -1,6 +1,7 @@
 """Every exercise of every chapter: the stub, the solution, and each wrong answer, through its own checker.
 
-Chapters and exercises are discovered. A new chapter's module needs no line here.
+Chapters and exercises are discovered. A new chapter's module needs no line here. (`python -m tools.rehearse exercises` grades
+the solutions once more, with products rounded as on a TPU.)
 """
 
 import contextlib
@@ -9,12 +10,8 @@ import inspect
 import io
 import time
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax.extend import core
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.checking import Exercise, Mistake, catalog, reader
 from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED
 
@@ -31,12 +28,12 @@ each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.chapter
 
 
 @functools.cache
-def graded(exercise, mistake=None):
-    """The outcome of the solution, or of a wrong answer: worked out once for all tests."""
+def graded(exercise, mistake):
+    """The outcome of the solution (``mistake`` is None), or of a wrong answer: worked out once for all tests."""
     return grade(exercise, mistake)
 
 
-def grade(exercise, mistake=None):
+def grade(exercise, mistake):
     return submit(exercise, exercise.answer if mistake is None else mistake.answer)
 
 
@@ -103,8 +100,8 @@ def test_a_stub_is_not_attempted(exercise):
 
 
 @each
-def test_the_solution_passes(exercise):
-    outcome = graded(exercise)
+def test_the_solution_passes(exercise, optimized):
+    outcome = graded(exercise, None)
     assert outcome.status == PASSED, str(outcome)
     assert outcome.message == exercise.why
 
@@ -134,60 +131,3 @@ def test_the_same_is_said_twice(exercise):
         assert one.message == two.message
         if "called again" not in one.message:  # else it is the wrong answer that changes
             assert one.text == two.text and one._repr_html_() == two._repr_html_()
-
-
-@each
-def test_the_solution_passes_where_products_are_rounded(exercise, nothing_compiled):
-    """A TPU rounds the inputs of products to bfloat16, unless they ask for the highest precision."""
-    if not callable(exercise.answer):
-        pytest.skip("the answer is a value")
-    with rounded_products():
-        outcome = exercise.grade(exercise.answer, seconds=60)
-    assert outcome.status == PASSED, str(outcome)
-
-
-@pytest.fixture(scope="module")
-def nothing_compiled():
-    """A program that was compiled before would run as it is, unseen by `rounded_products`."""
-    jax.clear_caches()
-
-
-@contextlib.contextmanager
-def rounded_products():
-    """Every program that JAX runs gets its products rounded, as `jaxprs.round_products` does it."""
-    from jax._src import pjit
-
-    run, inside, twins = pjit._pjit_call_impl_python, False, {}
-
-    def run_rounded(*inputs, jaxpr, **params):
-        nonlocal inside
-        if inside or not needs_rounding(jaxpr):
-            return run(*inputs, jaxpr=jaxpr, **params)
-        if id(jaxpr) not in twins:  # kept alive here, so that the id stays its own
-            twins[id(jaxpr)] = jaxpr, jax.jit(jaxprs.round_products(core.jaxpr_as_fun(jaxpr)))
-        inside = True
-        try:
-            return twins[id(jaxpr)][1](*inputs), None, None, []
-        finally:
-            inside = False
-
-    pjit._pjit_call_impl_python = run_rounded
-    try:
-        yield
-    finally:
-        pjit._pjit_call_impl_python = run
-
-
-def needs_rounding(jaxpr):
-    products = [
-        e for _, e in jaxprs.walk(jaxpr) if e.primitive.name in ("dot_general", "conv_general_dilated")
-    ]
-    return not all(jaxprs.asks_for_highest(equation.params["precision"]) for equation in products)
-
-
-def test_the_rehearsal_rounds(nothing_compiled):
-    x = jnp.full((1, 7), 1.001, jnp.float32)
-    with rounded_products():
-        assert float((x @ x.T)[0, 0]) == 7.0
-        with jax.default_matmul_precision("highest"):
-            assert float((x @ x.T)[0, 0]) > 7.0

@@ -264,10 +264,9 @@ def test_the_dtype_guarantee(row, dtype, x64):
         y, back = jax.vjp(fwd, x, trainables)
         return y, floating_leaves(back(y))
 
-    key = keys(row)
-    jaxpr = jax.make_jaxpr(pull)(x, trainables, clone(key))
-    assert not strays(jaxpr, dtype, row.accumulates, accumulator(dtype))
-    for leaf in jax.tree.leaves(pull(x, trainables, key)):
+    traced = jax.jit(pull).trace(x, trainables, keys(row))
+    assert not strays(traced.jaxpr, dtype, row.accumulates, accumulator(dtype))
+    for leaf in jax.tree.leaves(traced.lower().compile()(x, trainables, keys(row))):
         assert leaf.dtype == dtype and np.isfinite(np.asarray(leaf, np.float64)).all()
 
 
@@ -277,10 +276,14 @@ def test_weights_of_another_dtype_do_not_change_the_output_dtype(row, param_dtyp
     x = example(row, "float16")
     trainables, non_trainables = init(row, x)
     trainables = jax.tree.map(lambda leaf: leaf.astype(param_dtype), trainables)
-    y, _ = row.layer.fwd(x, trainables, non_trainables, key=keys(row))
+
+    def loss(trainables):
+        y, _ = row.layer.fwd(x, trainables, non_trainables, key=keys(row))
+        return jnp.sum(y), y
+
+    gradients, y = jax.eval_shape(jax.grad(loss, has_aux=True), trainables)
     wanted = row.layer.policy.output_dtype if row.of_dtype else x.dtype
     assert y.dtype == (wanted if row.ids is None else param_dtype)
-    gradients = jax.grad(lambda t: jnp.sum(row.layer.fwd(x, t, non_trainables, key=keys(row))[0]))(trainables)
     assert jax.tree.map(lambda g: g.dtype, gradients) == jax.tree.map(lambda t: t.dtype, trainables)
 
 

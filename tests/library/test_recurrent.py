@@ -10,6 +10,7 @@ from jax import lax
 
 from mlax_tutorial import nn
 from mlax_tutorial.jaxprs import walk
+from mlax_tutorial.retracing import counted
 
 
 def draw(seed, *shape, dtype=jnp.float32):
@@ -229,10 +230,11 @@ def test_decoding_in_parts_equals_the_whole(cell, step, states):
     x, layer = draw(0, 2, 6, 4), nn.Recurrent(cell)
     t = variables(layer, x)
     cache, decode, parts = layer.init_cache(x, length=6), jax.jit(layer.decode), []
-    for first in range(6):
-        y, cache = decode(x[:, first : first + 1], t, (), cache)
-        parts.append(y)
-    assert decode._cache_size() == 1
+    with counted(decode) as traces:
+        for first in range(6):
+            y, cache = decode(x[:, first : first + 1], t, (), cache)
+            parts.append(y)
+    assert traces() == 1
     close(jnp.concatenate(parts, axis=1), layer.fwd(x, t, ())[0])
     for i in range(2):
         wanted = loop(step, states, wide(t), wide(x)[i])[1]

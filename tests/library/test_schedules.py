@@ -137,7 +137,7 @@ WRONG = {
     "a warm-up from below": (lambda: optim.WarmUp(0.1, 3, start=-1.0), r"^WarmUp: start must be .* got -1.0"),
     "a function as learning rate": (
         lambda: optim.Adam(lambda count: 0.1),
-        r"^Adam: learning_rate must be .*, or an optim.Schedule, got <lambda>",
+        r"^Adam: learning_rate must be .*, or an optim.Schedule \(a subclass of it, .*\), got <lambda>",
     ),
     "a state without a count": (
         lambda: optim.SGD(optim.Constant(0.1)).step(WEIGHTS, optim.SGD(0.1).init(WEIGHTS), WEIGHTS),

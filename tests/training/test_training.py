@@ -11,6 +11,7 @@ import pytest
 
 from mlax_tutorial import nn, optim, training
 from mlax_tutorial.jaxprs import walk
+from tests.settings import configured
 
 X = jax.random.normal(jax.random.key(0), (100, 4))
 LABELS = (X[:, 0] > 0).astype(jnp.int32)
@@ -28,11 +29,9 @@ def begin(optimizer, model=MODEL):
 
 @pytest.fixture(autouse=True)
 def guards():
-    jax.config.update("jax_debug_key_reuse", True)
-    with warnings.catch_warnings():
+    with configured(jax_debug_key_reuse=True), warnings.catch_warnings():
         warnings.simplefilter("error")  # a donation that cannot be honoured warns
         yield
-    jax.config.update("jax_debug_key_reuse", False)
 
 
 def test_an_epoch_holds_each_example_at_most_once():
@@ -312,12 +311,8 @@ def test_no_epochs_change_nothing():
     assert got == variables and type(got) is tuple
 
 
-def test_the_order_is_int32_under_x64_too():
-    jax.config.update("jax_enable_x64", True)
-    try:
-        assert training.batches(jax.random.key(0), 100, 30).dtype == jnp.int32
-    finally:
-        jax.config.update("jax_enable_x64", False)
+def test_the_order_is_int32_under_x64_too(x64):
+    assert training.batches(jax.random.key(0), 100, 30).dtype == jnp.int32
 
 
 def test_the_loss_told_is_the_mean_over_the_epoch_and_the_data_are_shuffled():

@@ -9,15 +9,14 @@ import pytest
 
 from mlax_tutorial import viz
 from mlax_tutorial.failures import fails
+from tests.settings import configured
 from tests.test_failures import KINDS, MACHINE, fail
 
 
 @pytest.fixture(autouse=True)
 def with_the_frames_of_jax():
-    before = jax.config.jax_traceback_filtering
-    jax.config.update("jax_traceback_filtering", "tracebackhide")
-    yield
-    jax.config.update("jax_traceback_filtering", before)
+    with configured(jax_traceback_filtering="tracebackhide"):
+        yield
 
 
 def well_formed(markup):
