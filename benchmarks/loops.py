@@ -142,6 +142,17 @@ def by_hand_loop(apply, algorithm, weights, state, batch, tally, draws=False):
     return start
 
 
+def packed(algorithm):
+    """The same algorithm; ours works on all weights as one vector."""
+
+    def make(learning_rate):
+        from mlax_tutorial import optim
+
+        return optim.Packed(algorithm.ours(learning_rate))
+
+    return dataclasses.replace(algorithm, ours=make)
+
+
 def ours_loop(model, algorithm, leaves, batch, tally, draws=False):
     """`training.make_step`, as a reader would use it. ``leaves`` are the first trainables, in the order of the tree."""
     from mlax_tutorial import training
@@ -373,16 +384,20 @@ def contenders(by_hand, ours, flax_linen, haiku, equinox, nnx, algorithm, draws=
 
         return contender
 
-    def with_ours(weights, batch, tally):
-        model, leaves = ours(weights)
-        return ours_loop(model, algorithm, leaves, batch, tally, draws)
+    def with_ours(algorithm):
+        def contender(weights, batch, tally):
+            model, leaves = ours(weights)
+            return ours_loop(model, algorithm, leaves, batch, tally, draws)
+
+        return contender
 
     def with_nnx(loop):
         return lambda weights, batch, tally: loop(functools.partial(nnx, weights), algorithm, batch, tally)
 
     return {
         "by hand": functional(by_hand_loop, by_hand),
-        "mlax_tutorial": with_ours,
+        "mlax_tutorial": with_ours(algorithm),
+        "mlax_tutorial, packed": with_ours(packed(algorithm)),
         "Flax Linen": functional(optax_loop, flax_linen),
         "Haiku": functional(optax_loop, haiku),
         "Equinox": functional(equinox_loop, equinox),

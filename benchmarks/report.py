@@ -13,6 +13,7 @@ import statistics
 import jax
 
 from benchmarks import contest
+from benchmarks.workload import OURS, PACKED
 from mlax_tutorial.timing import in_words
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -163,7 +164,7 @@ def plot(where: dict, steps: dict[str, dict], path: pathlib.Path) -> None:
                 result = results[name]
                 low, middle, high = contest.ratios(result.steps, base.steps)
                 _, first, _ = contest.ratios(result.first_calls, base.first_calls)
-                color = "C3" if name == "mlax_tutorial" else "C0"
+                color = "C3" if name in (OURS, PACKED) else "C0"
                 panel.plot([low, high], [place, place], color=color, linewidth=2)
                 panel.plot(middle, place, "o", color=color, markersize=5)
                 panel.plot(first, place, "o", color=color, markersize=5, fillstyle="none")

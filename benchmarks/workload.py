@@ -8,7 +8,8 @@ from typing import Any
 
 from benchmarks import workloads
 
-BY_HAND, OURS = "by hand", "mlax_tutorial"  # these two need no peer to be installed
+# These need no peer to be installed.
+BY_HAND, OURS, PACKED = "by hand", "mlax_tutorial", "mlax_tutorial, packed"
 
 
 @dataclasses.dataclass(frozen=True)

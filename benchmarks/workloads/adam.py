@@ -60,7 +60,7 @@ def by_hand(weights, batch, tally):
     return start
 
 
-def ours(weights, batch, tally):
+def ours(algorithm, weights, batch, tally):
     from mlax_tutorial import optim
 
     first = tuple(({"kernel": kernel}, {"bias": bias}) for kernel, bias in weights)
@@ -74,7 +74,7 @@ def ours(weights, batch, tally):
         return trainables, state, a_sum(trainables)
 
     def start(learning_rate):
-        trainables, optimizer = loops.on_device(first), loops.ADAM.ours(learning_rate)
+        trainables, optimizer = loops.on_device(first), algorithm.ours(learning_rate)
         state = optimizer.init(trainables)
 
         def step():
@@ -242,7 +242,8 @@ WORKLOAD = Workload(
     batch=batch,
     contenders={
         "by hand": by_hand,
-        "mlax_tutorial": ours,
+        "mlax_tutorial": functools.partial(ours, loops.ADAM),
+        "mlax_tutorial, packed": functools.partial(ours, loops.packed(loops.ADAM)),
         "Flax Linen": functools.partial(with_optax, ("kernel", "bias")),
         "Haiku": functools.partial(with_optax, ("w", "b")),
         "Equinox": functools.partial(equinox, False),

@@ -27,6 +27,7 @@ from mlax_tutorial.optim.lion import Lion, LionState
 from mlax_tutorial.optim.master_weights import MasterWeights, MasterWeightsState
 from mlax_tutorial.optim.moving_average import ExponentialMovingAverage, ExponentialMovingAverageState
 from mlax_tutorial.optim.optimizer import Optimizer, Transformation
+from mlax_tutorial.optim.packed import Packed, PackedState
 from mlax_tutorial.optim.rmsprop import RMSProp, RMSPropState
 from mlax_tutorial.optim.schedules import Constant, CosineDecay, LinearDecay, Schedule, StepDecay, WarmUp
 from mlax_tutorial.optim.sgd import SGD, SGDState
@@ -38,6 +39,6 @@ __all__ = [
     "SGD", "Accumulate", "AccumulateState", "Adagrad", "AdagradState", "Adam", "AdamState", "AdamW", "Chain", "ChainState",
     "ClipByGlobalNorm", "ClipByValue", "Constant", "CosineDecay", "ExponentialMovingAverage",
     "ExponentialMovingAverageState", "Freeze", "FreezeState", "LinearDecay", "Lion", "LionState", "MasterWeights",
-    "MasterWeightsState", "Optimizer", "OptimizerError", "RMSProp", "RMSPropState", "SGDState", "Schedule", "StepDecay",
+    "MasterWeightsState", "Optimizer", "OptimizerError", "Packed", "PackedState", "RMSProp", "RMSPropState", "SGDState", "Schedule", "StepDecay",
     "Transformation", "WarmUp", "WeightDecay", "apply_updates",
 ]  # fmt: skip

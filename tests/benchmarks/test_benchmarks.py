@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import __main__ as command
 from benchmarks import contest, dense, loops, pytorch, report
-from benchmarks.workload import BY_HAND, OURS, Workload, all_workloads
+from benchmarks.workload import BY_HAND, OURS, PACKED, Workload, all_workloads
 
 SIZES = (6, 5, 3)
 WEIGHTS, BATCH = dense.weights(SIZES), dense.batch(4, SIZES)
@@ -65,13 +65,13 @@ def test_workloads_are_complete(name):
 def test_the_library_computes_what_is_written_by_hand(name):
     workload = all_workloads()[name]
     contenders, found = workload.without_draws or workload.contenders, {}
-    for who in (BY_HAND, OURS):
+    for who in (BY_HAND, OURS, PACKED):
         found[who] = contest.begin(contenders[who], *tiny(workload), workload.learning_rate)[1]
     contest.check_equal(found)
 
 
 @pytest.mark.parametrize("name", all_workloads())
-@pytest.mark.parametrize("who", [name for name in CONTENDERS if name not in (BY_HAND, OURS)])
+@pytest.mark.parametrize("who", [name for name in CONTENDERS if name not in (BY_HAND, OURS, PACKED)])
 def test_peers_compute_what_is_written_by_hand(name, who):
     pytest.importorskip({"Haiku": "haiku", "Equinox": "equinox"}.get(who.partition(",")[0], "flax"))
     workload = all_workloads()[name]
@@ -168,6 +168,7 @@ def test_traces_are_counted():
     assert contest.count_traces(closes_over, WEIGHTS, BATCH) == len(contest.LEARNING_RATES)
     assert contest.count_traces(CONTENDERS[BY_HAND], WEIGHTS, BATCH) == 1
     assert contest.count_traces(CONTENDERS[OURS], WEIGHTS, BATCH) == 1
+    assert contest.count_traces(CONTENDERS[PACKED], WEIGHTS, BATCH) == 1
 
 
 def test_each_start_begins_anew():

@@ -242,6 +242,7 @@ OPTIMIZERS = [
     optim.ExponentialMovingAverage(optim.SGD(0.1)),
     optim.Freeze(optim.SGD(0.1), where=lambda path: "w" in path),
     optim.MasterWeights(optim.SGD(0.1)),
+    optim.Packed(optim.SGD(0.1)),
 ]
 STEPS = {
     "no gradients": ((None, "state", WEIGHTS), r"gradients\['b'\] expects \(2,\), got nothing"),

@@ -1,6 +1,7 @@
 """Optimizers, transformations and wrappers: values against references of their own, and wrong uses."""
 
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
@@ -343,6 +344,54 @@ def typo(path):
     return "kernle" in path
 
 
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        optim.AdamW(optim.WarmUp(0.01, 3), weight_decay=0.5),
+        optim.Chain(optim.ClipByGlobalNorm(0.5), optim.SGD(0.1, momentum=0.9)),
+        optim.MasterWeights(optim.Lion(0.01)),
+    ],
+    ids=str,
+)
+def test_packed_weights_are_trained_alike(optimizer):
+    dtypes = (({"kernel": "bfloat16", "bias": "float32"}), (), ["bfloat16"])
+    weights, *gradients = [jax.tree.map(jnp.asarray, tree, dtypes) for tree in (WEIGHTS, *GRADIENTS)]
+    got, state = final(optim.Packed(optimizer), gradients, weights)
+    wanted, _ = final(optimizer, gradients, weights)
+    assert jax.tree.map(lambda w: w.dtype, got) == jax.tree.map(lambda w: w.dtype, wanted)
+    assert_close(got, wanted, rtol=1e-2)  # one step of bfloat16
+    assert_close(got[0]["bias"], wanted[0]["bias"])
+    assert max(map(jnp.ndim, jax.tree.leaves(state))) == 1
+    assert {leaf.size for leaf in jax.tree.leaves(state) if leaf.ndim} == {2, 10}
+
+
+def test_nothing_and_scalars_can_be_packed():
+    optimizer = optim.Packed(optim.Adam(0.1))
+    assert optimizer.step((), optimizer.init(()), ())[0] == ()
+    weights = {"a": jnp.float32(1.0), "b": jnp.ones((2, 0)), "c": jnp.ones(3)}
+    updates, _ = optimizer.step(weights, optimizer.init(weights), weights)
+    assert_close(updates, jax.tree.map(lambda w: jnp.full_like(w, -0.1), weights))
+
+
+def test_a_packed_step_has_one_loop_for_all_weights_of_a_size():
+    """XLA compiles equal loops once, so compiling takes hardly longer for many weights."""
+
+    def loops(number):
+        weights, optimizer = [jnp.ones((3, 2)) for _ in range(number)], optim.Packed(optim.Adam(0.1))
+        step = jax.jit(lambda weights, state: optimizer.step(weights, state, weights))
+        text = step.lower(weights, optimizer.init(weights)).compile().as_text()
+        bodies = re.findall(r"^%\S*computation.*?^}", text, re.MULTILINE | re.DOTALL)
+        plain = [re.sub(r", metadata={.*?}|[.\d]+", "", body) for body in bodies if "dynamic-slice" in body]
+        return len(plain), len(set(plain))
+
+    assert loops(5) == (5, 1) and loops(50) == (50, 1)
+
+
+def across():
+    mesh = jax.make_mesh((jax.device_count(),), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
+    return jax.NamedSharding(mesh, jax.P("model"))
+
+
 CLIP = optim.ClipByGlobalNorm(1.0)
 SGD = optim.SGD(0.1)
 FLAT = {"w": jnp.ones(2)}
@@ -528,6 +577,27 @@ WRONG = {
     "MasterWeights, another's masters": (
         lambda: optim.MasterWeights(SGD).step(FLAT, optim.MasterWeights(SGD).init({"w": jnp.ones(3)}), FLAT),
         r"^MasterWeights: state.masters\['w'\] expects \(2,\), got \(3,\)",
+    ),
+    "Packed, by path": (
+        lambda: optim.Packed(optim.Chain(CLIP, optim.AdamW(0.1, where=typo))),
+        r"^Packed: optimizer must treat all weights alike, but AdamW chooses them by path.*Freeze.* got Chain",
+    ),
+    "Packed, frozen inside": (
+        lambda: optim.Packed(optim.Accumulate(optim.Freeze(SGD, typo), 2)),
+        r"^Packed: optimizer must treat all weights alike, but Freeze chooses them by path",
+    ),
+    "Packed, of Optax": (lambda: optim.Packed(optax.sgd(0.1)), r"^Packed: optimizer must be an optimizer of"),
+    "Packed, another's state": (
+        lambda: optim.Packed(SGD).step(FLAT, SGD.init(FLAT), FLAT),
+        r"^Packed: state must be what init returned, PackedState, got SGDState",
+    ),
+    "Packed, sharded": (
+        lambda: optim.Packed(SGD).init({"w": jax.device_put(jnp.ones(4), across())}),
+        r"^Packed: trainables\['w'\] expects to lie whole on each device, got NamedSharding.*without Packed",
+    ),
+    "Packed, too many": (
+        lambda: optim.Packed(SGD).init({"w": jax.ShapeDtypeStruct((2**16, 2**15), jnp.float32)}),
+        r"^Packed: trainables expect fewer than 2\*\*31 numbers",
     ),
     "Freeze, a typo": (
         lambda: optim.Freeze(SGD, typo).init(WEIGHTS),

@@ -166,11 +166,16 @@ def test_weights_are_born_in_param_dtype(layer, dtype, param_dtype):
 
 
 def test_dropout_keeps_the_mean_and_hits_the_rate():
-    for rate in (0.1, 0.5, 0.9):
-        y, _ = nn.Dropout(rate).fwd(jnp.ones(200_000), (), (), key=jax.random.key(0))
-        assert abs(float(jnp.mean(y == 0)) - rate) < 0.005
-        np.testing.assert_allclose(jnp.mean(y), 1, atol=0.02)
+    n = 1_000_001  # odd, so that half a word is left over
+    for rate in (1e-4, 0.01, 0.1, 0.5, 0.9, 0.9999):
+        y, _ = nn.Dropout(rate).fwd(jnp.ones(n), (), (), key=jax.random.key(0))
+        lost = np.asarray(y == 0, np.float64)
+        assert abs(lost.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / n)
         np.testing.assert_allclose(jnp.unique(y), [0, 1 / (1 - rate)], rtol=1e-6)
+        # Whichever two elements share a random word: they are lost apart from each other.
+        for distance in (1, n // 2, n // 2 + 1):
+            pairs = (lost[distance:] - rate) * (lost[:-distance] - rate)
+            assert abs(pairs.mean()) < 4 * rate * (1 - rate) / np.sqrt(pairs.size)
 
 
 def test_dropout_draws_for_each_element_of_a_batch():
@@ -199,14 +204,16 @@ def test_dropout_along_axes_loses_together_and_draws_for_each_of_the_rest(shared
             assert abs(agree - 0.58) < 4 * np.sqrt(0.25 / first.size)
 
 
-def test_dropout_draws_no_more_bits_than_it_needs():
-    draw = jax.make_jaxpr(lambda x, key: nn.Dropout(0.3, (-3, -2)).fwd(x, (), (), key=key)[0])
+@pytest.mark.parametrize(("rate", "words"), [(0.3, 2), (0.5, 2), (1e-4, 3)])
+def test_dropout_draws_no_more_bits_than_it_needs(rate, words):
+    """One word of 32 bits for two elements, unless the rate is too fine for 16."""
+    draw = jax.make_jaxpr(lambda x, key: nn.Dropout(rate, (-3, -2)).fwd(x, (), (), key=key)[0])
     shapes = {
         e.outvars[0].aval.shape
         for _, e in walk(draw(jnp.ones((7, 4, 4, 3)), jax.random.key(0)))
         if e.primitive.name == "random_bits"
     }
-    assert shapes == {(7, 1, 1, 3)}
+    assert shapes == {(7, 1, 1, words)}
 
 
 def test_dropout_is_traced_once_for_all_layers_alike(monkeypatch):

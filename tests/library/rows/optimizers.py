@@ -22,6 +22,7 @@ class OptimizerRow:
       wide: the fields of the state that are at least float32; the others have the dtype of the weights.
       arithmetic: primitives, beyond sums and products, that may hold float32 for half-precision weights.
       frozen: the paths that it leaves out of its state.
+      packed: whether its state is of vectors, one for each dtype, not of one array a weight.
     """
 
     make: Callable[[Any], optim.Optimizer]
@@ -29,6 +30,7 @@ class OptimizerRow:
     wide: frozenset[str] = frozenset()
     arithmetic: frozenset[str] = frozenset()
     frozen: Callable[[str], bool] = lambda path: False
+    packed: bool = False
 
     @property
     def optimizer(self):
@@ -181,6 +183,13 @@ OPTIMIZER_ROWS = [
         SECOND,
         ROOT,
         is_bias,
+    ),
+    OptimizerRow(
+        lambda rate: optim.Packed(optim.Chain(optim.ClipByGlobalNorm(0.5), optim.AdamW(rate))),
+        optax.flatten(optax.chain(optax.clip_by_global_norm(0.5), optax.adamw(RATE, weight_decay=0.01))),
+        SECOND,
+        ROOT | {"concatenate", "dynamic_slice", "reshape"},
+        packed=True,
     ),
 ]
 OPTIMIZERS = [row.optimizer for row in OPTIMIZER_ROWS]
