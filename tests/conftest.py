@@ -12,8 +12,8 @@ jax.config.update("jax_num_cpu_devices", 2)
 @pytest.fixture(autouse=True, scope="module")
 def quick_to_compile(request):
     """Thousands of small programs that run once: what a module with `QUICK_TO_COMPILE` waits for is mostly the compiler."""
-    quick = jax.config.values["jax_disable_most_optimizations"] or hasattr(request.module, "QUICK_TO_COMPILE")
-    with configured(jax_disable_most_optimizations=quick):
+    before = jax.config.values["jax_disable_most_optimizations"]
+    with configured(jax_disable_most_optimizations=getattr(request.module, "QUICK_TO_COMPILE", before)):
         yield
     jax.clear_caches()  # or else the programs of all modules fill gigabytes
 

@@ -9,9 +9,9 @@ import jax
 def configured(**settings):
     """In the block, JAX has these settings; after it those of before."""
     before = {name: jax.config.values[name] for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
     try:
+        for name, value in settings.items():
+            jax.config.update(name, value)
         yield
     finally:
         for name, value in before.items():

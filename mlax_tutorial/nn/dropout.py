@@ -16,8 +16,11 @@ class Dropout(Layer):
     Shape ``(...) -> (...)``. What is kept is divided by ``1 - rate``, so the expected output is the input, and
     inference leaves ``x`` alone. Each element has a draw of its own, or one draw decides for all elements along
     ``shared_axes``: neighbouring pixels of a channel, or steps of a feature, tell nearly the same, so that losing one
-    of them alone loses nothing. A draw takes 16 random bits, or 32 where 16 would miss the rate by one part in a thousand. Under ``vmap`` each example needs a key of its own: with one key for all,
+    of them alone loses nothing. Under ``vmap`` each example needs a key of its own: with one key for all,
     every example would lose the same elements.
+
+    Random bits are what dropout costs. Two elements share a word of 32 bits, unless 16 would miss the rarer outcome by more than
+    one part in a thousand.
 
     Args:
       rate: probability of losing an element, in [0, 1].
@@ -82,15 +85,17 @@ def _draw(key, shape, probability):
 
     Comparing bits with an integer needs no float in between: uniform numbers would be float32, whatever the input is.
     """
-    *front, last = shape or (1,)
-    if last == 1 or not _fits_in_16_bits(probability):
+    # The two halves of the words are laid side by side. Were that axis cut over devices, they would have to exchange them; of
+    # three axes and more, batches and features are cut, seldom the one between.
+    axis = -2 if len(shape) > 2 and shape[-2] > 1 else -1
+    size = shape[axis] if shape else 1
+    if size == 1 or not _fits_in_16_bits(probability):
         return jax.random.bits(key, shape, jnp.uint32) < np.uint32(min(round(probability * 2**32), 2**32 - 1))
-    words, limit = (
-        jax.random.bits(key, (*front, -(-last // 2)), jnp.uint32),
-        np.uint32(round(probability * 2**16)),
-    )
-    # Side by side, not alternating: the last axis is contiguous, so each half is written in one go.
-    return jnp.concatenate([words >> 16 < limit, words & 0xFFFF < limit], axis=-1)[..., :last]
+    half = [*shape]
+    half[axis] = -(-size // 2)
+    words, limit = jax.random.bits(key, half, jnp.uint32), np.uint32(round(probability * 2**16))
+    kept = jnp.concatenate([words >> 16 < limit, words & 0xFFFF < limit], axis=axis)
+    return jax.lax.slice_in_dim(kept, 0, size, axis=axis)
 
 
 def _fits_in_16_bits(probability):

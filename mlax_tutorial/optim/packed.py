@@ -16,7 +16,7 @@ def alike(value):
         if _chooses(part):
             raise ValueError(
                 f"must treat all weights alike, but {type(part).__name__} chooses them by path, which they lose when they are "
-                "packed: put Packed inside of Freeze, or decay all weights"
+                "packed: put Freeze around Packed, WeightDecay before it in a Chain"
             )
     return value
 
@@ -38,19 +38,24 @@ class PackedState(NamedTuple):
 class Packed(Wrapper):
     """Lay all weights of a dtype end to end, and let an optimizer work on that one vector.
 
-    The numbers are those of the optimizer alone, but its state is a few long arrays, not a few for each weight. What is the
-    same for every array, however small it is, is spent once: handing it to the compiled step and back, starting a loop over its
-    numbers. That counts where weights are many and small; where they are large, the copies into the vector cost more than is gained.
+    Its state is then a few long arrays, not a few for each weight, and its arithmetic a few loops. What remains for each weight is
+    to copy its gradient in and its update out. That pays where weights are many and small: there, a step spends its time on handing
+    arrays over and on starting loops. Where they are large, the copies cost more than is gained.
 
-    It is for weights that lie on one device, or as copies on all: sharded ones would be gathered. The inner optimizer sees no paths, and
-    averages inside are packed, so ``Freeze`` and ``ExponentialMovingAverage`` go around ``Packed``.
+    The numbers are those of the optimizer alone, if it treats each number by itself, or by sums over all of them, as ``ClipByGlobalNorm``
+    does; with a norm of each weight they would be others. The inner optimizer sees no paths, and averages inside are packed, so ``Freeze``
+    and ``ExponentialMovingAverage`` go around ``Packed``. A state belongs to weights of these names, shapes and order: only how many
+    numbers there are is compared.
+
+    It is for weights that lie on one device, or as copies on all. Sharded ones are refused where their places are known; under
+    ``jax.jit`` they are not, and the weights are gathered.
 
     Args:
       optimizer: works on the vectors.
 
     Raises:
-      OptimizerError: if the optimizer chooses weights by path, on weights that are sharded or have 2**31 numbers and more, and when
-        gradients, state and trainables differ in structure or shape.
+      OptimizerError: if the optimizer chooses weights by path, on weights that are known to be sharded, on outlines of weights, on 2**31
+        numbers and more, and when gradients, state and trainables differ.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -74,16 +79,20 @@ class Packed(Wrapper):
 
     def step(self, gradients, state, trainables):
         gradients = self.check_step(gradients, state, trainables, PackedState)
+        self._check_places(trainables)
         weights = _packed(trainables, trainables)
         updates, inner = self.optimizer.step(_packed(trainables, gradients), state.inner, weights)
         return _unpacked(trainables, updates), PackedState(inner)
 
     def _check_places(self, trainables):
         if sum(leaf.size for leaf in jax.tree.leaves(trainables)) >= 2**31:
-            self.refuse(
-                "trainables expect fewer than 2**31 numbers in all, since places in the vector are int32."
-            )
+            self.refuse("trainables expect fewer than 2**31 numbers in all: places are counted in 32 bits.")
         for path, leaf in zip(*flatten(trainables)[:2]):
+            if isinstance(leaf, jax.ShapeDtypeStruct):
+                self.refuse(
+                    f"trainables{path} expects an array, got an outline: for that of the state, call "
+                    "jax.eval_shape(optimizer.init, trainables)."
+                )
             sharding = None if isinstance(leaf, jax.core.Tracer) else getattr(leaf, "sharding", None)
             if not (sharding is None or sharding.is_fully_replicated):
                 self.refuse(
@@ -96,20 +105,26 @@ def _packed(trainables, tree):
     """The leaves as vectors, one for each dtype of the trainables."""
     parts: dict[str, list] = {}
     for weight, leaf in zip(jax.tree.leaves(trainables), jax.tree.leaves(tree), strict=True):
-        parts.setdefault(str(weight.dtype), []).append(leaf.reshape(-1))
+        parts.setdefault(_dtype(weight), []).append(jnp.reshape(leaf, -1))
     return {dtype: jnp.concatenate(vectors) for dtype, vectors in parts.items()}
 
 
 def _unpacked(trainables, vectors):
     """The tree whose leaves were packed."""
     leaves, structure = jax.tree.flatten(trainables)
-    # XLA does not see what number stands here, so it compiles one loop for all weights of a size, not one for each place: with 1,000
-    # weights that is an eighth of the time.
-    place = {dtype: jax.lax.optimization_barrier(jnp.int32(0)) for dtype in vectors}
-    parts = []
+    places, ends = [], dict.fromkeys(vectors, 0)
     for leaf in leaves:
-        dtype = str(leaf.dtype)
-        part = jax.lax.dynamic_slice(vectors[dtype], (place[dtype],), (leaf.size,))
-        parts.append(part.reshape(leaf.shape))
-        place[dtype] = jax.lax.optimization_barrier(place[dtype] + leaf.size)
+        places.append(jnp.uint32(ends[_dtype(leaf)]))
+        ends[_dtype(leaf)] += leaf.size
+    # Behind the barrier XLA does not see the numbers, so it compiles one loop for all weights of a size, not one for each place. (That of
+    # JAX 0.7.2 sees through it, and compiles longer.)
+    places = jax.lax.optimization_barrier(places)
+    parts = [
+        jax.lax.dynamic_slice(vectors[_dtype(leaf)], (place,), (leaf.size,)).reshape(leaf.shape)
+        for leaf, place in zip(leaves, places, strict=True)
+    ]
     return jax.tree.unflatten(structure, parts)
+
+
+def _dtype(weight):
+    return jnp.result_type(weight).name  # NumPy's float64 is float32 to JAX

@@ -1,6 +1,7 @@
 """Values and gradients against NumPy, and the compiled step against the same mathematics by hand."""
 
 import collections
+import re
 import subprocess
 import sys
 
@@ -214,6 +215,15 @@ def test_dropout_draws_no_more_bits_than_it_needs(rate, words):
         if e.primitive.name == "random_bits"
     }
     assert shapes == {(7, 1, 1, words)}
+
+
+@pytest.mark.parametrize("spec", [jax.P("m"), jax.P(None, None, "m")], ids=["batch", "features"])
+def test_dropout_of_shards_needs_no_communication(spec):
+    mesh = jax.make_mesh((2,), ("m",), axis_types=(jax.sharding.AxisType.Auto,))
+    x = jax.device_put(jnp.ones((8, 16, 64)), sharding := jax.NamedSharding(mesh, spec))
+    drop = jax.jit(lambda x, key: nn.Dropout(0.3).fwd(x, (), (), key=key)[0], out_shardings=sharding)
+    text = drop.lower(x, jax.random.key(0)).compile().as_text()
+    assert "num_partitions=2" in text and not re.findall(r"(all|collective)-\w+\(", text)
 
 
 def test_dropout_is_traced_once_for_all_layers_alike(monkeypatch):
