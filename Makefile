@@ -92,7 +92,7 @@ test-book: .venv/.made ## compare every stored output (nbval)
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 tests/site
 
-# Its tests compile without optimizations, twice as fast: they are about JAX. The chapters after them compile as for a reader.
+# Its tests compile without optimizations, in two thirds of the time: they are about JAX. Chapters compile as for a reader.
 test-oldest: .venv-oldest/.made ## library, exercises and chapters on the oldest JAX that is supported
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab --ignore tests/notebooks
 	.venv-oldest/bin/python -m tools.notebooks run
