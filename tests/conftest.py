@@ -1,4 +1,6 @@
-"""Two simulated devices for all tests, so that what is sharded really is; and how carefully their programs are compiled."""
+"""Two simulated devices for all tests, so that what is sharded really is; and how their programs are compiled."""
+
+import tempfile
 
 import jax
 import pytest
@@ -7,6 +9,19 @@ import mlax_tutorial  # noqa: F401  (before any test uses a device)
 from tests.settings import configured
 
 jax.config.update("jax_num_cpu_devices", 2)
+# Tests trace the same small programs again and again: with what each was compiled to at hand, all take little more than half the time.
+# Each process has a folder of its own, since JAX does not write its files in one go.
+COMPILED = tempfile.TemporaryDirectory(prefix="compiled_for_tests_")
+jax.config.update("jax_compilation_cache_dir", COMPILED.name)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fewer-wrong-answers",
+        action="store_true",
+        help="of each exercise's wrong answers grade every third",
+    )
 
 
 @pytest.fixture(autouse=True, scope="module")

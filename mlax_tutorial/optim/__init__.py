@@ -39,6 +39,6 @@ __all__ = [
     "SGD", "Accumulate", "AccumulateState", "Adagrad", "AdagradState", "Adam", "AdamState", "AdamW", "Chain", "ChainState",
     "ClipByGlobalNorm", "ClipByValue", "Constant", "CosineDecay", "ExponentialMovingAverage",
     "ExponentialMovingAverageState", "Freeze", "FreezeState", "LinearDecay", "Lion", "LionState", "MasterWeights",
-    "MasterWeightsState", "Optimizer", "OptimizerError", "Packed", "PackedState", "RMSProp", "RMSPropState", "SGDState", "Schedule", "StepDecay",
-    "Transformation", "WarmUp", "WeightDecay", "apply_updates",
+    "MasterWeightsState", "Optimizer", "OptimizerError", "Packed", "PackedState", "RMSProp", "RMSPropState", "SGDState",
+    "Schedule", "StepDecay", "Transformation", "WarmUp", "WeightDecay", "apply_updates",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from mlax_tutorial.optim.tunable import Tunable, number
 
 def alike(value):
     """An optimizer that does not choose weights by path."""
-    for part in jax.tree.leaves(optimizer(value), is_leaf=lambda part: _chooses(part)):
+    for part in jax.tree.leaves(optimizer(value), is_leaf=_chooses):
         if _chooses(part):
             raise ValueError(
                 f"must treat all weights alike, but {type(part).__name__} chooses them by path, which they lose when they are "

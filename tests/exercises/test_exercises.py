@@ -8,20 +8,17 @@ import contextlib
 import functools
 import inspect
 import io
-import time
 
 import pytest
 
 from mlax_tutorial.checking import Exercise, Mistake, catalog, reader
 from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED
 
-SECONDS = 10.0
-
 EXERCISES = [exercise for chapter in catalog.chapters() for exercise in catalog.of(chapter)]
 MISTAKES = [
-    pytest.param(exercise, mistake, id=f"{exercise.chapter}.{exercise.name}-{i}-{_name}")
+    pytest.param(exercise, number, mistake, id=f"{exercise.chapter}.{exercise.name}-{number}-{_name}")
     for exercise in EXERCISES
-    for i, mistake in enumerate(exercise.mistakes)
+    for number, mistake in enumerate(exercise.mistakes)
     for _name in [getattr(reader.underlying(mistake.answer), "__name__", "value")]
 ]
 each = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.chapter}.{e.name}")
@@ -39,13 +36,11 @@ def grade(exercise, mistake):
 
 def submit(exercise, answer):
     """Grades as a reader would, and sees to it that nothing is printed and the checker itself does not break."""
-    began, printed = time.process_time(), io.StringIO()
+    printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         outcome = exercise.grade(answer, seconds=60)
-    took = time.process_time() - began  # not by the clock: other processes may be busy
     assert outcome.fault is None, f"the check broke: {outcome.fault!r}\n{outcome}"
     assert printed.getvalue() == "", f"the check printed {printed.getvalue()!r}"
-    assert took <= SECONDS, f"took {took:.1f} s of computing"
     return outcome
 
 
@@ -106,8 +101,8 @@ def test_the_solution_passes(exercise, optimized):
     assert outcome.message == exercise.why
 
 
-@pytest.mark.parametrize("exercise, mistake", MISTAKES)
-def test_a_wrong_answer_gets_its_diagnosis(exercise, mistake):
+@pytest.mark.parametrize("exercise, number, mistake", MISTAKES)
+def test_a_wrong_answer_gets_its_diagnosis(exercise, number, mistake):
     outcome = graded(exercise, mistake)
     assert outcome.status == FAILED, f"this wrong answer: {mistake.answer}\n{outcome}"
     assert mistake.says in outcome.text, f"expected to read {mistake.says!r} in\n{outcome}"

@@ -77,7 +77,7 @@ def test_an_endless_loop_is_stopped_and_reported(name):
     begun = time.perf_counter()
     with pytest.raises(LoopLimitError, match=r"1,000"):
         limit_loops(ENDLESS[name], LIMIT)(1.0)
-    assert time.perf_counter() - begun < 10
+    assert time.perf_counter() - begun < 60  # generous: it would never end
 
 
 ENDING = {

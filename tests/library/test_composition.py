@@ -80,7 +80,7 @@ def step(model, optimizer, trainables, non_trainables, state, key, ids, **option
     return optim.apply_updates(trainables, updates), non_trainables, state, loss
 
 
-OPTIMIZER = optim.SGD(0.1, momentum=0.9)
+OPTIMIZER = optim.SGD(0.05, momentum=0.9)
 MODEL = decoder()
 infer = jit(functools.partial(MODEL.fwd, inference_mode=True))
 compiled_step = jit(functools.partial(step, MODEL), donate_argnums=(1, 2, 3))
@@ -113,10 +113,10 @@ def logits(trainables):
 
 @pytest.fixture(scope="module")
 def trained(trainables):
-    """What 40 calls of one compiled step make of them, each call taking over the memory of what the last one gave."""
+    """What 100 calls of one compiled step make of them, each call taking over the memory of what the last one gave."""
     variables, losses = (*copy((trainables, ())), OPTIMIZER.init(trainables)), []
     with counted(compiled_step) as traces:
-        for seed in range(40):
+        for seed in range(100):
             *variables, loss = compiled_step(OPTIMIZER, *variables, jax.random.key(seed), IDS)
             losses.append(float(loss))
     return variables, losses, traces()
@@ -142,7 +142,7 @@ def mesh():
 
 def test_it_learns_with_dropout_in_one_compiled_step(trained):
     _, losses, traces = trained
-    assert np.isfinite(losses).all() and np.mean(losses[-5:]) < 0.7 * np.mean(losses[:3])
+    assert np.isfinite(losses).all() and np.mean(losses[-5:]) < 0.25 * losses[0]
     assert traces == 1
 
 

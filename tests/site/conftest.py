@@ -22,12 +22,16 @@ def missing(reason):
 
 
 def pytest_generate_tests(metafunc):
-    """Tests with an argument `name` run on each page, those with `chapter` on each page that is a notebook."""
-    names = browser.pages(SITE)
-    if "name" in metafunc.fixturenames:
-        metafunc.parametrize("name", names or ["no site"])
-    if "chapter" in metafunc.fixturenames:
-        metafunc.parametrize("chapter", chapters(SITE) or ["no site"])
+    """Tests with an argument `name` run on each page, those with `chapter` on each page that is a notebook.
+
+    All tests of a page run in one process (`--dist loadgroup`), which visits it once.
+    """
+    for argument, find in [("name", browser.pages), ("chapter", chapters)]:
+        if argument in metafunc.fixturenames:
+            names = find(SITE) or ["no site"]
+            metafunc.parametrize(
+                argument, [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
+            )
 
 
 def chapters(site):
