@@ -9,7 +9,7 @@ import mlax_tutorial  # noqa: F401  (before any test uses a device)
 from tests.settings import configured
 
 jax.config.update("jax_num_cpu_devices", 2)
-# Tests trace the same small programs again and again: with what each was compiled to at hand, all take little more than half the time.
+# Tests compile the same small programs again and again; what each was compiled to is kept, which pays most where answers are graded.
 # Each process has a folder of its own, since JAX does not write its files in one go.
 COMPILED = tempfile.TemporaryDirectory(prefix="compiled_for_tests_")
 jax.config.update("jax_compilation_cache_dir", COMPILED.name)
