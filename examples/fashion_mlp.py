@@ -84,7 +84,7 @@ def train(train_set, test_set, epochs, seed, watch=False):
 
     training.fit(
         fit_key, training.make_step(MODEL, loss), optimizer, variables, images, labels,
-        epochs=epochs, batch_size=BATCH_SIZE, draws=MODEL.needs_key, each_epoch=each_epoch,
+        epochs=epochs, batch_size=BATCH_SIZE, each_epoch=each_epoch,
     )  # fmt: skip
     return accuracies, losses
 

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 
 def accumulator(dtype) -> Any:
@@ -39,6 +40,22 @@ def real(value) -> float:
         raise
     except (TypeError, OverflowError):
         raise ValueError("not a number") from None
+
+
+def varying_like(tree: Any, *others: Any) -> Any:
+    """``tree`` itself; but inside ``jax.shard_map``, varying over all axes of the mesh over which something of ``others`` varies.
+
+    What a scan carries must do so from the start, and not only once it has met the weights.
+    """
+    if not jax.sharding.get_abstract_mesh().manual_axes:
+        return tree
+
+    def one(leaf):
+        for other in jax.tree.leaves(others):
+            leaf = leaf + lax.full_like(other, 0, leaf.dtype, leaf.shape)
+        return leaf
+
+    return jax.tree.map(one, tree)
 
 
 def is_real(dtype) -> bool:

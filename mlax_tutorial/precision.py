@@ -29,9 +29,9 @@ from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.series import child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.numeric import accumulator, is_floating
-from mlax_tutorial.optim import OptimizerError
-from mlax_tutorial.optim.drop_in import advance, compile_step
-from mlax_tutorial.optim.paths import arrays, place
+from mlax_tutorial.optim import Optimizer, OptimizerError
+from mlax_tutorial.optim.drop_in import advance, compile_step, scalar
+from mlax_tutorial.optim.paths import arrays, check_structure, place, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
 
 
@@ -184,6 +184,8 @@ def cast(tree: Any, dtype: Any) -> Any:
     except ValueError as error:
         raise ValueError(f"cast: dtype {error}, got {show(dtype)}.") from None
 
+    refuse_layers("cast", tree)
+
     def one(leaf):
         if not is_floating(leaf):
             return leaf
@@ -224,6 +226,8 @@ class LossScale(Tunable):
         Raises:
           OptimizerError: if a gradient is no floating-point array.
         """
+
+        refuse_layers(f"{type(self).__name__}: gradients", gradients, OptimizerError)
 
         def divide(path, gradient):
             if not is_floating(gradient):
@@ -373,6 +377,8 @@ def accept(finite: jax.Array, new: Any, old: Any) -> Any:
             )
         return jax.lax.select(finite, jnp.asarray(new), jnp.asarray(old))
 
+    refuse_layers("accept", (new, old))
+    check_structure("accept: new differs from old", new, old, "a step must keep the structure.")
     finite = jnp.asarray(finite)
     return jax.tree_util.tree_map_with_path(choose, new, old)
 
@@ -389,7 +395,7 @@ class ScaledState(NamedTuple):
     inner: Any
 
 
-def make_scaled_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
+def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
     All in one program: nobody waits for the device to learn whether a step was skipped.
@@ -397,9 +403,12 @@ def make_scaled_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Cal
     Args:
       model: any layer, as a rule what a :class:`Policy` made of one.
       loss: ``(outputs, targets) -> scalar``.
+      shardings: as for ``training.make_step``, the third of the optimizer's state alone. Put the loss scale on all devices of
+        the mesh, too, or the step is compiled once more when it has got there: ``jax.device_put(scale,
+        NamedSharding(mesh, PartitionSpec()))``.
 
     Returns:
-      ``step(optimizer, trainables, non_trainables, state, key, x, targets)`` as
+      ``step(optimizer, trainables, non_trainables, state, key, x, targets, **inputs)`` as
       ``training.make_step`` returns it, for ``training.fit``, too. The state is
       ``ScaledState(scale, optimizer.init(trainables))``. The loss that comes back is not scaled.
 
@@ -419,29 +428,34 @@ def make_scaled_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Cal
       True
     """
 
-    def objective(trainables, non_trainables, scale, key, x, targets):
-        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key)
-        value = loss(outputs, targets)
+    def objective(trainables, non_trainables, scale, key, x, targets, inputs):
+        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
+        value = scalar("make_scaled_step", loss, outputs, targets)
         return scale.scale(value), (value, non_trainables)
 
-    def step(optimizer, trainables, non_trainables, state, key, x, targets):
+    def step(optimizer, trainables, non_trainables, state, key, x, targets, inputs):
         if not isinstance(state, ScaledState) or not isinstance(state.scale, LossScale):
             raise ValueError(
                 "make_scaled_step: state must be ScaledState(scale, optimizer.init(trainables)), "
                 f"got {describe(state)}."
             )
         gradients, (value, updated) = jax.grad(objective, has_aux=True)(
-            trainables, non_trainables, state.scale, key, x, targets
+            trainables, non_trainables, state.scale, key, x, targets, inputs
         )
         gradients = state.scale.unscale(gradients)
-        finite = all_finite(gradients)
+        # What is frozen has gradients, too, but nobody uses them.
+        used = optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients
+        finite = all_finite(used)
         new, inner = advance(optimizer, gradients, state.inner, trainables)
         old = trainables, non_trainables, state.inner
         trainables, non_trainables, inner = accept(finite, (new, updated, inner), old)
         state = ScaledState(state.scale.adjust(finite), inner)
         return trainables, non_trainables, state, value
 
-    return compile_step("make_scaled_step", step)
+    if shardings is not None:
+        trainables, non_trainables, state = shardings
+        shardings = trainables, non_trainables, ScaledState(None, state)
+    return compile_step("make_scaled_step", step, model, loss, shardings)
 
 
 def _is_bool(value):

@@ -24,7 +24,7 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import integer, show
-from mlax_tutorial.optim.paths import flatten, mismatch, strangers
+from mlax_tutorial.optim.paths import flatten, mismatch, refuse_layers, strangers
 
 
 class CheckpointError(ValueError):
@@ -41,7 +41,7 @@ class Checkpoints:
     be equal in all, and that of the first is saved.
 
     Args:
-      directory: made if it does not exist; for this run alone.
+      directory: made by the first save if it does not exist; for this run alone.
       keep: how many states to keep, at least 1. Older ones are deleted once a newer one is
         complete.
 
@@ -107,10 +107,10 @@ class Checkpoints:
 
     def latest_step(self) -> int | None:
         """The last step that is saved as a whole, or ``None``; waits for one under way."""
-        self.wait()
-        return self._open().latest_step()
+        manager = self._read()
+        return None if manager is None else manager.latest_step()
 
-    def restore(self, target: Any, step: int | None = None) -> Any:
+    def restore(self, target: Any, step: int | None = None, *, partial: bool = False) -> Any:
         """Read a state.
 
         Args:
@@ -118,6 +118,9 @@ class Checkpoints:
             ``sharding.abstract``. Each array is put where its ``sharding`` says; without
             one, on the default device of each process.
           step: which; by default the last.
+          partial: read what the target names, and leave the rest of what was saved alone: the weights without the state of
+            the optimizer, say. Paths must still be those that were saved: of ``(trainables, state)``, the weights are
+            ``(target,)``.
 
         Returns:
           The state, a pytree of arrays with the structure of the target.
@@ -127,9 +130,8 @@ class Checkpoints:
             paths of all arrays that are missing, unexpected, or of another shape or dtype.
             Nothing was read then.
         """
-        self.wait()
-        manager, orbax = self._open(), self._orbax
-        steps = sorted(manager.all_steps())
+        manager, orbax = self._read(), self._orbax
+        steps = [] if manager is None else sorted(manager.all_steps())
         if not steps:
             raise CheckpointError(f"restore: {self.directory} holds no checkpoint: look elsewhere.")
         step = steps[-1] if step is None else _integer("restore: step", step, 0)
@@ -144,20 +146,22 @@ class Checkpoints:
                 f"restore: step {step} of {self.directory} is not whole: its deletion was broken "
                 f"off, or something else than Checkpoints saved it. Choose another of {steps}."
             ) from error
+        if partial:
+            outline = {name: outline[name] for name in wanted if name in outline}
         saved = {name: _Outline(tuple(found["shape"]), found["dtype"]) for name, found in outline.items()}
         _compare(f"restore: step {step} of {self.directory}", wanted, saved)
         places = {name: _data_of(leaf) for name, leaf in wanted.items() if leaf.size}
         found = {}
         if places:
             how = {name: self._how(leaf) for name, leaf in places.items()}
-            read = orbax.args.PyTreeRestore(item=places, restore_args=how)
+            read = orbax.args.PyTreeRestore(item=places, restore_args=how, partial_restore=partial)
             found = manager.restore(step, args=orbax.args.Composite(state=read))["state"]
         leaves = [_back(found.get(name), leaf) for name, leaf in wanted.items()]
         return jax.tree.unflatten(jax.tree.structure(target), leaves)
 
     def wait(self) -> None:
         """Wait until all that was given to :meth:`save` is saved; raise what broke it."""
-        self._open().wait_until_finished()
+        self._read()
 
     def close(self) -> None:
         """Wait, and free what was in use. The end of a ``with`` block does so, too."""
@@ -175,11 +179,25 @@ class Checkpoints:
     def __repr__(self):
         return f"Checkpoints({self.directory!r}, keep={self._keep})"
 
+    def _read(self):
+        """Orbax' manager when all is written; ``None`` where there is nothing to read, and no directory is made for that."""
+        if self._manager is None and "://" not in self.directory and not os.path.isdir(self.directory):
+            self._check_open()
+            return None
+        manager = self._open()
+        manager.wait_until_finished()
+        if not self._writes:  # another process may have saved since
+            manager.reload()
+        return manager
+
+    def _check_open(self):
+        if self._closed:
+            raise CheckpointError("Checkpoints: closed: make another, or stay in the with block.")
+
     def _open(self, writes=False):
         """Orbax' manager. Only one that writes removes what a killed process left: a mere
         reader, such as an evaluation beside the training, would take what is being written."""
-        if self._closed:
-            raise CheckpointError("Checkpoints: closed: make another, or stay in the with block.")
+        self._check_open()
         if self._manager is None or (writes and not self._writes):
             if self._manager is not None:
                 self._manager.close()
@@ -251,7 +269,10 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
         )
     partial = path.with_name(f".{path.name}.{jax.process_index()}.partial")
     try:
+        partial.touch()
+        mode = (path if path.exists() else partial).stat().st_mode
         numpy.save_file(arrays, partial)
+        partial.chmod(mode & 0o777)  # safetensors lets none but the owner read
         _flush(partial)
         os.replace(partial, path)
         _flush(path.parent)
@@ -333,6 +354,7 @@ def _import(module, name):
 
 def _named(name, tree):
     """The leaves by path; refuse what is no array."""
+    refuse_layers(name, tree, CheckpointError)
     paths, leaves, _ = flatten(tree)
     found = [(path or "it", _unfit(name, leaf)) for path, leaf in zip(paths, leaves)]
     found += [(path, "the path of two leaves") for path, times in Counter(paths).items() if times > 1]

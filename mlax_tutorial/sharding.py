@@ -23,8 +23,8 @@ parallelism over ``"model"``, on eight devices::
 * What remains is plain JAX: ``jax.jit`` of the usual step sees where its arguments live and
   divides the work. Name the places of its outputs, too; XLA might choose others for them::
 
-    places = jax.tree.map(lambda leaf: leaf.sharding, (trainables, state))
-    step = jax.jit(step, donate_argnums=(0, 1), out_shardings=(*places, None))  # None: the loss
+    places = jax.tree.map(lambda leaf: leaf.sharding, (trainables, non_trainables, state))
+    step = training.make_step(model, loss, shardings=places)
 
 References: Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter
 Models*, SC (2020); Shoeybi et al., *Megatron-LM: Training Multi-Billion Parameter Language Models
@@ -38,12 +38,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.optim.drop_in import check_optimizer
-from mlax_tutorial.optim.paths import fits, flatten, some
+from mlax_tutorial.optim.paths import fits, flatten, refuse_layers, some
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]
 
@@ -79,6 +80,7 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
       (('data', 'model'), ())
     """
     _check_mesh("shardings", mesh)
+    refuse_layers("shardings", tree)
     paths, leaves, structure = flatten(tree)
     rules, problems = _read(rules), []
     found, unused = [], dict.fromkeys(range(len(rules)))
@@ -145,6 +147,7 @@ def mirror(state: Any, trainables: Any, mesh: Mesh, shardings: Any) -> Any:
       (('data',), ())
     """
     _check_mesh("mirror", mesh)
+    refuse_layers("mirror: trainables", trainables)
     weights, structure = jax.tree.flatten(trainables)
     places, other = jax.tree.flatten(shardings)
     if structure != other or not all(isinstance(place, jax.sharding.Sharding) for place in places):
@@ -260,6 +263,13 @@ def abstract(
 def _plan(name, model, optimizer, key, x, mesh, rules, strict, inputs):
     """The function that makes the variables, and what it will return, with shardings."""
     _check_mesh(name, mesh)
+    explicit = [axis for axis, kind in zip(mesh.axis_names, mesh.axis_types) if kind == AxisType.Explicit]
+    if explicit:
+        raise ValueError(
+            f"{name}: the axes of the mesh must not be Explicit, but {explicit} are: the rules place the weights, and XLA divides "
+            f"the work: pass axis_types=(AxisType.Auto,) * {len(mesh.axis_names)} to jax.make_mesh."
+        )
+    check_layer(name, model)
     check_optimizer(name, optimizer)
     # Only shapes and dtypes enter the program, so x itself is not sent to the devices.
     x, inputs = jax.tree.map(_outline, (x, inputs))

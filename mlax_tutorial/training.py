@@ -9,10 +9,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding
 
 from mlax_tutorial.nn import Layer
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import integer, show
-from mlax_tutorial.optim.drop_in import advance, compile_step
+from mlax_tutorial.nn.layer import check_layer
+from mlax_tutorial.optim.drop_in import advance, compile_step, scalar
 
 
 def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
@@ -42,21 +46,28 @@ def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
     return order[: size - size % batch_size].reshape(-1, batch_size)
 
 
-def make_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
+def make_step(model: Layer, loss: Callable, shardings: Any = None) -> Callable:
     """Compile one step of training: forward, backward and update in a single program.
 
     Args:
       model: any layer.
       loss: ``(outputs, targets) -> scalar``, for instance a mean of an Optax loss.
+      shardings: where the new trainables, non_trainables and state are put, a triple of trees of shardings, as of
+        what :func:`sharding.init` returns; by default XLA chooses.
 
     Returns:
-      ``step(optimizer, trainables, non_trainables, state, key, x, targets)``, which returns the new
+      ``step(optimizer, trainables, non_trainables, state, key, x, targets, **inputs)``, which returns the new
       ``(trainables, non_trainables, state)`` and the loss before the update. The optimizer is one of
       :mod:`mlax_tutorial.optim` (an argument like any other, so a new learning rate does not trace again) or
-      any of Optax'. ``key`` is ``None`` for a model that draws nothing.
+      any of Optax'. ``key`` is ``None`` for a model that draws nothing (``step.needs_key`` tells). Further inputs of
+      the model, a mask, say, are keywords.
 
       The old trainables, non_trainables and state are *donated*: their memory becomes that of the new ones,
       so do not use them again.
+
+    Raises:
+      ValueError: if ``model`` is no layer or ``loss`` no function; in the step, if ``loss`` returns no scalar, and on what
+        is no optimizer.
 
     Example:
       >>> import jax, jax.numpy as jnp, optax
@@ -72,18 +83,18 @@ def make_step(model: Layer, loss: Callable[[Any, Any], jax.Array]) -> Callable:
       True
     """
 
-    def objective(trainables, non_trainables, key, x, targets):
-        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key)
-        return loss(outputs, targets), non_trainables
+    def objective(trainables, non_trainables, key, x, targets, inputs):
+        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
+        return scalar("make_step", loss, outputs, targets), non_trainables
 
-    def step(optimizer, trainables, non_trainables, state, key, x, targets):
+    def step(optimizer, trainables, non_trainables, state, key, x, targets, inputs):
         (value, non_trainables), gradients = jax.value_and_grad(objective, has_aux=True)(
-            trainables, non_trainables, key, x, targets
+            trainables, non_trainables, key, x, targets, inputs
         )
         trainables, state = advance(optimizer, gradients, state, trainables)
         return trainables, non_trainables, state, value
 
-    return compile_step("make_step", step)
+    return compile_step("make_step", step, model, loss, shardings)
 
 
 def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch_size: int = 256) -> Callable:
@@ -95,11 +106,12 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
       batch_size: examples at a time, which bounds the memory; the last batch may be smaller.
 
     Returns:
-      ``evaluate(trainables, non_trainables, x, targets)``, the mean, a float32 scalar.
+      ``evaluate(trainables, non_trainables, x, targets, **inputs)``, the mean, a float32 scalar. Further inputs have a leading
+      axis of examples, too.
 
     Raises:
-      ValueError: if ``batch_size`` is no integer of at least 1; in ``evaluate``, if there are no examples, ``x`` and ``targets``
-        differ in length, or ``metric`` returns more than a scalar.
+      ValueError: if ``model`` is no layer, ``metric`` no function, or ``batch_size`` no integer of at least 1; in ``evaluate``,
+        if there are no examples, ``x``, ``targets`` and ``inputs`` differ in length, or ``metric`` returns more than a scalar.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -109,18 +121,33 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
       0.5
     """
 
+    check_layer("make_evaluation", model)
+    if not callable(metric) or isinstance(metric, Layer):
+        raise ValueError(
+            f"make_evaluation: metric must be a function from an output and a target to a number, got {describe(metric)}."
+        )
     _check_whole("make_evaluation: batch_size", batch_size, 1)
 
+    def evaluate(trainables, non_trainables, x, targets, /, **inputs):
+        return mean(trainables, non_trainables, x, targets, inputs)
+
     @jax.jit
-    def evaluate(trainables, non_trainables, x, targets):
-        _check_lengths("evaluate", x, targets)
+    def mean(trainables, non_trainables, x, targets, inputs):
+        _check_lengths("evaluate", x, targets, inputs)
         if not len(x):
             raise ValueError("evaluate: there are no examples, so they have no mean.")
 
         def one(example):
-            x, target = example
-            output, _ = model.fwd(x, trainables, non_trainables, inference_mode=True)
-            value = jnp.asarray(metric(output, target), jnp.float32)
+            x, target, inputs = example
+            output, _ = model.fwd(x, trainables, non_trainables, inference_mode=True, **inputs)
+            try:
+                value = jnp.asarray(metric(output, target), jnp.float32)
+            except Exception as error:
+                error.add_note(
+                    f"This is from the metric of make_evaluation, which is given one example: an output {describe(output)} and a "
+                    f"target {describe(target)}, without an axis for the batch."
+                )
+                raise
             if value.shape:
                 raise ValueError(
                     f"evaluate: metric must return a scalar for one example, got shape {value.shape}, from an output "
@@ -128,7 +155,7 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
                 )
             return value
 
-        return jnp.mean(jax.lax.map(one, (x, targets), batch_size=batch_size))
+        return jnp.mean(jax.lax.map(one, (x, targets, inputs), batch_size=batch_size))
 
     return evaluate
 
@@ -169,11 +196,12 @@ def _check_whole(what, value, minimum):
         raise ValueError(f"{what} {error}, got {show(value)}.") from None
 
 
-def _check_lengths(name, x, targets):
-    if len(x) != len(targets):
-        raise ValueError(
-            f"{name}: x has {len(x)} examples, but targets has {len(targets)}; they must belong together."
-        )
+def _check_lengths(name, x, targets, inputs):
+    for other, values in {"targets": targets, **inputs}.items():
+        if len(x) != len(values):
+            raise ValueError(
+                f"{name}: x has {len(x)} examples, but {other} has {len(values)}; they must belong together."
+            )
 
 
 def fit(
@@ -186,7 +214,8 @@ def fit(
     *,
     epochs: int,
     batch_size: int,
-    draws: bool = False,
+    inputs: dict[str, jax.Array] | None = None,
+    draws: bool | None = None,
     each_epoch: Callable[[int, Any, Any, float], Any] | None = None,
 ) -> tuple[Any, Any, Any]:
     """Train for some epochs over data that fits on the device.
@@ -199,7 +228,8 @@ def fit(
       x, targets: arrays with one leading axis of examples.
       epochs: how often to go through the data.
       batch_size: examples in a batch.
-      draws: whether the model draws random numbers in training (``model.needs_key``).
+      inputs: further inputs of the model, by name, each with one leading axis of examples, too.
+      draws: whether each step is given a key; by default what ``step.needs_key`` says, and for a step without it, yes.
       each_epoch: called after each epoch with its number, the trainables, the non_trainables and the mean loss.
         Arrays it was given are donated to the next step: look at them, but do not keep them.
 
@@ -207,8 +237,8 @@ def fit(
       ``(trainables, non_trainables, state)`` at the end.
 
     Raises:
-      ValueError: if ``x`` and ``targets`` differ in length, ``batch_size`` does not fit, or ``epochs`` is no integer of at
-        least 0.
+      ValueError: if ``x``, ``targets`` and ``inputs`` differ in length, ``batch_size`` does not fit, ``epochs`` is no integer of
+        at least 0, ``key`` is no typed key, or ``variables`` no triple.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -222,28 +252,42 @@ def fit(
       >>> bool(jnp.allclose(trainables["kernel"], 1, atol=1e-2))
       True
     """
-    _check_lengths("fit", x, targets)
+    inputs = inputs or {}
+    if not hasattr(key, "dtype") or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        raise ValueError(f"fit: key must be a typed key, as from jax.random.key(0), got {describe(key)}.")
+    _check_lengths("fit", x, targets, inputs)
     _check_whole("fit: epochs", epochs, 0)
     _check_batch_size("fit", len(x), batch_size)
-    calls = callable(optimizer) and not isinstance(
-        optimizer, type
-    )  # a class is a slip, which the step refuses
+    if not isinstance(variables, (tuple, list)) or len(variables) != 3:
+        raise ValueError(
+            "fit: variables must be (trainables, non_trainables, state), the last from optimizer.init(trainables), got "
+            f"{describe(variables)}."
+        )
+    # A class or a layer is a slip, which the step refuses.
+    calls = callable(optimizer) and not isinstance(optimizer, (type, Layer))
     schedule = optimizer if calls else lambda epoch: optimizer
-    x, targets = jnp.asarray(x), jnp.asarray(targets)  # to the device once, not batch by batch
-    steps = epochs * (len(x) // batch_size)
+    draws = getattr(step, "needs_key", True) if draws is None else draws
+    data = jax.tree.map(jnp.asarray, (x, targets, inputs))  # to the device once, not batch by batch
+    take = _taker(data, batch_size)
+    size = len(x)
+    steps = epochs * (size // batch_size)
     with Progress(steps) as progress:
         for epoch in range(epochs):
             key, order_key, steps_key = jax.random.split(key, 3)
-            order = batches(order_key, len(x), batch_size)
-            keys = jax.random.split(steps_key, len(order)) if draws else [None] * len(order)
+            order = batches(order_key, size, batch_size)
+            keys = jax.random.split(steps_key, len(order)) if draws else None
             current, losses = schedule(epoch), []
-            for indices, step_key in zip(order, keys):
-                *variables, value = step(current, *variables, step_key, *_take(indices, x, targets))
+            for number in range(len(order)):
+                step_key, (some_x, some_targets, some_inputs) = take(number, order, keys, data)
+                *variables, value = step(current, *variables, step_key, some_x, some_targets, **some_inputs)
                 losses.append(value)  # not converted to a float here: that would wait for each step
                 progress.advance()
             if each_epoch is not None:
                 trainables, non_trainables, _ = variables
-                each_epoch(epoch, trainables, non_trainables, float(jnp.mean(jnp.stack(losses))))
+                mean = np.mean(
+                    jax.device_get(losses)
+                )  # jnp.stack would be compiled, slowly, for this number of them
+                each_epoch(epoch, trainables, non_trainables, float(mean))
     return tuple(variables)
 
 
@@ -287,7 +331,30 @@ class Progress:
             )
 
 
-@jax.jit
-def _take(indices, x, targets):
-    """One batch. Compiled, because indexing op by op costs as much as a quarter of a small network's step."""
-    return x[indices], targets[indices]
+def _taker(data, batch_size):
+    """What takes one key and one batch, which is shared out over the devices as the data are."""
+
+    def place(leaf):
+        sharding = leaf.sharding
+        if not isinstance(sharding, NamedSharding):
+            return None
+        if AxisType.Explicit in sharding.mesh.axis_types:
+            raise ValueError(
+                f"fit: the data lie on a mesh with explicit axes, {sharding}: pass axis_types=(AxisType.Auto,) * "
+                f"{len(sharding.mesh.axis_types)} to jax.make_mesh."
+            )
+        try:
+            sharding.shard_shape((batch_size, *leaf.shape[1:]))
+        except ValueError:
+            raise ValueError(
+                f"fit: batch_size must be shared out evenly as the data are, {sharding}, got {batch_size}."
+            ) from None
+        return sharding
+
+    return jax.jit(_take, out_shardings=(None, jax.tree.map(place, data)))
+
+
+def _take(number, order, keys, data):
+    """One key, if there are any, and one batch. Compiled: op by op, it would cost as much as a quarter of a small network's step."""
+    key = None if keys is None else keys[number]
+    return key, jax.tree.map(lambda leaf: leaf[order[number]], data)

@@ -9,7 +9,7 @@ Three ways to say which leaves are meant, ``where``, everywhere:
 
 * a pattern for the whole path, ``"*['kernel']"``, in which ``*`` stands for anything. Paths
   are as ``jax.tree_util.keystr`` writes them, and as ``nn.summary`` and errors show them;
-* a function from the path to a ``bool``, as the optimizers take it;
+* a function from the path to a ``bool`` (optimizers take these two);
 * a tree of ``bool`` like the tree itself, which may look at the leaves, too:
   ``jax.tree.map(lambda leaf: leaf.ndim > 1, tree)``.
 
@@ -26,7 +26,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
-from mlax_tutorial.optim.paths import arrays, fits, flatten, mismatch, place, some, strangers, unlike
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.optim.paths import (
+    arrays,
+    fits,
+    flatten,
+    mismatch,
+    place,
+    refuse_layers,
+    some,
+    strangers,
+    unlike,
+)
 from mlax_tutorial.tables import as_html, as_text
 
 
@@ -289,8 +300,9 @@ def _bytes(leaf):
 
 def _meant(name, tree, where):
     """For each leaf, whether ``where`` chooses it."""
+    refuse_layers(name, tree)
     paths, leaves, structure = flatten(tree)
-    if isinstance(where, str) or callable(where):
+    if isinstance(where, str) or (callable(where) and not isinstance(where, Layer)):
         meant = [fits(where, path) for path in paths]
         if paths and not any(meant):
             raise ValueError(

@@ -90,6 +90,10 @@ def fashion_mnist(
     Reference: Xiao, Rasul and Vollgraf, *Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning
     Algorithms* (2017), arXiv:1708.07747. MIT licence, see ``mlax_tutorial/data/LICENSE-fashion-mnist``.
     """
+    if not isinstance(whole, bool):
+        raise DataError(
+            f"fashion_mnist: whole must be True or False, got {whole!r}: name the folder, folder={whole!r}."
+        )
     if not whole:
         if folder is not None:
             raise DataError(

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.numeric import accumulator, varying_like
 
 
 def attention_logits(query, key, *, accum_dtype=None, precision=None):
@@ -179,6 +179,9 @@ def attend_in_chunks(
     _check("attend_in_chunks", query, key, value, mask)
     if chunk_size < 1:
         raise ValueError(f"attend_in_chunks: chunk_size must be at least 1, got {chunk_size}.")
+    more = tuple(range(value.ndim - max(query.ndim, key.ndim)))  # batch axes of the values alone
+    query, key = jnp.expand_dims(query, more), jnp.expand_dims(key, more)
+    mask = None if mask is None else jnp.expand_dims(mask, more)
     queries, keys = query.shape[-3], key.shape[-3]
     dtype = jnp.dtype(accum_dtype or accumulator(query.dtype))
     lowest = jnp.finfo(dtype).min
@@ -214,12 +217,14 @@ def attend_in_chunks(
             normalizer * rescale + jnp.sum(weights, axis=-1),
         ), None
 
-    shape = jax.eval_shape(attention_logits, query, key).shape[:-1]
-    # like the query, so that under shard_map they vary over the mesh as it does
-    carry = tuple(
-        lax.full_like(query, fill, dtype, shape)
-        for fill, shape in ((0, (*shape, value.shape[-1])), (lowest, shape), (0, shape))
+    rows = jax.eval_shape(attention_logits, query, key).shape[:-1]
+    batch = np.broadcast_shapes(rows[:-3], value.shape[:-3])
+    carry = (
+        jnp.zeros((*batch, *rows[-3:], value.shape[-1]), dtype),
+        jnp.full(rows, lowest, dtype),
+        jnp.zeros(rows, dtype),
     )
+    carry = varying_like(carry, query, key, value, mask)
     whole = keys - keys % chunk_size
     for size, first, last in ((chunk_size, 0, whole), (keys - whole, whole, keys)):
         if first < last:

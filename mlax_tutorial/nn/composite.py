@@ -1,12 +1,13 @@
 """``Composite``: a layer made of layers, put together by a function of your own."""
 
+import dataclasses
 import inspect
 from typing import Any
 
 import jax
 import jax.extend
 
-from mlax_tutorial.nn.errors import LayerError, describe, locate
+from mlax_tutorial.nn.errors import LayerError, describe, locate, located
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer, further_inputs, outline
 
@@ -39,13 +40,6 @@ class Container(Layer):
         self.check_inputs(x, inputs)
         self._check_names(inputs)
         return self._build(outline(self, x, inputs, key), "", key)
-
-    def _check_names(self, inputs):
-        unknown = sorted(inputs.keys() - self.inputs)
-        if unknown:
-            raise LayerError(
-                self, f"takes no input {unknown[0]!r}; further inputs are {sorted(self.inputs)}."
-            )
 
 
 class Composite(Container):
@@ -82,11 +76,23 @@ class Composite(Container):
       (2, 3)
     """
 
+    # What a Call has of its own.
+    _reserved = frozenset(
+        {"takes", "inference_mode", "_run", "_node", "_place", "_method", "_names", "_items"}
+    )
+
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, "_tree", self._children())
         object.__setattr__(self, "_flat", _flatten(self._tree))
         parameters = inspect.signature(self.forward).parameters.values()
+        by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        if len(by_position) > 2:
+            further = ", ".join(by_position[2:])
+            raise ValueError(
+                f"{type(self).__name__}: forward takes {further} by position, but further inputs are keywords: write "
+                f"forward(self, {by_position[0]}, {by_position[1]}, *, {further})."
+            )
         takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
         inputs = super().inputs if takes_all else further_inputs(self.forward)
         object.__setattr__(self, "_inputs", inputs)  # every call of every child asks for them
@@ -94,11 +100,19 @@ class Composite(Container):
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
         fields = {name: getattr(self, name) for name in self._fields}
+        for field in dataclasses.fields(self):
+            if field.type in (Layer, "Layer", "nn.Layer") and not isinstance(fields[field.name], Layer):
+                if isinstance(fields[field.name], tuple) or fields[field.name] is None:
+                    wanted = "tuple" if fields[field.name] is not None else "nn.Layer | None"
+                    raise ValueError(
+                        f"{type(self).__name__}: {field.name} must be a layer, got {describe(fields[field.name])}: declare it "
+                        f"{field.name}: {wanted}."
+                    )
+                raise ValueError(
+                    f"{type(self).__name__}: {field.name} must be a layer, got {describe(fields[field.name])}: wrap a function in "
+                    "nn.F(…), and of a class build one, as nn.Flatten(2) is of nn.Flatten."
+                )
         children = {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
-        for name in children.keys() & {"takes", "inference_mode"}:
-            raise ValueError(
-                f"{type(self).__name__}: {name} is what call.{name} means already: rename the field."
-            )
         return children
 
     @property
@@ -118,19 +132,25 @@ class Composite(Container):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self._check_names(inputs)
         run = _Apply(self, trainables, non_trainables, key, inference_mode)
-        y = self.forward(Call(run, self._tree), x, **inputs)
+        y = self._forward(run, x, inputs)
         return y, _gather(self._tree, run.non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
         self._check_names(inputs)
         run = _Decode(self, trainables, non_trainables, cache)
-        y = self.forward(Call(run, self._tree), x, **inputs)
+        y = self._forward(run, x, inputs)
         return y, _gather(self._tree, run.cache)
+
+    def _forward(self, run, x, inputs):
+        y = self.forward(Call(run, self._tree), x, **inputs)
+        if y is None:
+            raise LayerError(self, "forward must return the output, got None: end it with return …")
+        return y
 
     def _outline(self, records, path, key, x, **inputs):
         self._check_names(inputs)
         run = _Outline(self, records, path, key)
-        y = self.forward(Call(run, self._tree), x, **inputs)
+        y = self._forward(run, x, inputs)
         for place, layer in self._flat.items():
             if place not in run.variables:
                 raise LayerError(
@@ -149,9 +169,10 @@ class Composite(Container):
         return _gather_pairs(self._tree, built)
 
     def _build_cache(self, records, path, length):
-        caches = {
-            place: layer._build_cache(records, path + place, length) for place, layer in self._flat.items()
-        }
+        caches = {}
+        for place, layer in self._flat.items():
+            with located(place, layer):
+                caches[place] = layer._build_cache(records, path + place, length)
         return _gather(self._tree, caches)
 
 
@@ -192,11 +213,16 @@ class Call:
     def __getattr__(self, name):
         if isinstance(self._node, dict) and name in self._node:
             return Call(self._run, self._node[name], f"{self._place}.{name}")
-        if isinstance(self._node, Layer) and callable(getattr(self._node, name, None)):
+        own = getattr(self._node, name, None) if isinstance(self._node, Layer) else None
+        if callable(own) and not isinstance(own, Layer):
             return Call(self._run, self._node, self._place, name)
         if name.startswith("_"):
             raise AttributeError(name)
+        if not self._place and getattr(self._run.layer, name, None) == ():
+            return Call(self._run, (), f".{name}")  # a tuple of layers may have none
         found = "" if isinstance(self._node, Layer) else f"; it has {self._names}"
+        if not self._place and isinstance(getattr(self._run.layer, name, None), Layer):
+            found += f". Declare it in the class, {name}: nn.Layer"
         raise AttributeError(
             f"{type(self._run.layer).__name__}: call{self._place} has no layer {name!r}{found}."
         )

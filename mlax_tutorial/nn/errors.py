@@ -63,4 +63,8 @@ def describe(value) -> str:
         return f"a dict with keys {sorted(map(str, value))}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of length {len(value)}"
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return f"{type(value).__name__} {show(value)}"

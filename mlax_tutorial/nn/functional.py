@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
+from mlax_tutorial.nn.hyperparameters import function, hyperparameter, number_of_axes, optional
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -52,7 +52,7 @@ class Flatten(Layer):
       (32, 784)
     """
 
-    axes: int = hyperparameter(integer)
+    axes: int = hyperparameter(number_of_axes)
 
     def init(self, key, x):
         self.check_array(x, minimum_ndim=self.axes)

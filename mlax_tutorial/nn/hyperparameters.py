@@ -1,16 +1,8 @@
-"""Hyperparameters: made canonical when a layer is built, hashable, compared by value and type.
-
-A layer is a static argument to ``jax.jit``, so two layers that mean the same must be equal (or the step
-is traced again), and two that differ must not be (or the wrong program runs). Plain Python equality fails
-both ways: ``1 == 1.0 == True``, while ``lecun_normal() != lecun_normal()``.
-"""
+"""Hyperparameters: made canonical when a layer is built, hashable, compared by value and type (:mod:`.values`)."""
 
 import dataclasses
 import functools
-import importlib
 import operator
-import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.nn.values import by_value
 from mlax_tutorial.numeric import real
 
 
@@ -40,13 +33,23 @@ def integer(value, minimum: int = 1) -> int:
     raise ValueError(wanted)
 
 
+def number_of_axes(value) -> int:
+    """A Python ``int`` from 1 to 16: how many axes, where someone might think of how many features."""
+    number = integer(value)
+    if number > 16:
+        raise ValueError(
+            "must be a number of axes, at most 16 (their sizes are no argument: init reads them off)"
+        )
+    return number
+
+
 def axis_from_the_end(value) -> int:
     """A negative ``int``: counted from the end, so that any batch axes may stand in front."""
     wanted = "must be a negative integer, counted from the end: -1 is the last axis"
     if isinstance(value, jax.core.Tracer):
         raise ValueError(f"{wanted}; not a traced value: {_STATIC}")
     try:
-        return -integer(-value)
+        return -integer(-operator.index(value))  # not -value, which for NumPy's unsigned integers wraps round
     except (TypeError, ValueError):
         raise ValueError(wanted) from None
 
@@ -88,6 +91,14 @@ wavelength = _number(
 )
 
 
+def small(value) -> float:
+    """A number above 0 and below 1, where someone might think of how many features."""
+    number = positive(value)
+    if number >= 1:
+        raise ValueError("must be below 1 (how many features there are is no argument: init reads it off)")
+    return number
+
+
 def boolean(value) -> bool:
     """A Python ``bool``."""
     if not isinstance(value, bool):
@@ -120,7 +131,9 @@ def floating_dtype(value) -> Any:
 
 
 def function(value) -> Callable:
-    """A callable."""
+    """A callable, but no layer, which is applied by its ``fwd``."""
+    if hasattr(value, "fwd"):
+        raise ValueError("must be a function, not a layer: layers go into a Series or another container")
     if not callable(value):
         raise ValueError("must be a function")
     return value
@@ -139,68 +152,6 @@ def optional(canonicalize: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _STATIC = "hyperparameters are static, so build the layer outside the jitted function"
-
-
-def by_value(value) -> Any:
-    """A hashable stand-in for ``value``: equal exactly when type and value are equal.
-
-    Functions count by value where Python can see it: a ``functools.partial`` by its parts, any other function
-    by its code, its defaults, and the variables that it reads from around it, enclosed or global, as they are
-    now (functions among the global ones count by identity). So ``lecun_normal()`` equals ``lecun_normal()``, and
-    a notebook's ``lambda x: scale * x`` made again after a change of ``scale`` is another function. One that
-    reads something unhashable (an array, say) from around it, or itself, counts by identity.
-
-    Raises:
-      TypeError: if ``value`` is not hashable.
-    """
-    return _by_value(value, ())
-
-
-def _by_value(value, within) -> Any:
-    """As `by_value`; ``within`` are the functions that are being looked at."""
-    if isinstance(value, np.generic):
-        return type(value), value.tobytes()
-    if isinstance(value, float):
-        return type(value), value.hex()  # tells 0.0 from -0.0, and NaN equals itself
-    if isinstance(value, complex):
-        return type(value), value.real.hex(), value.imag.hex()
-    if isinstance(value, (tuple, frozenset)):
-        kind = frozenset if isinstance(value, frozenset) else tuple
-        return type(value), kind(_by_value(item, within) for item in value)
-    if isinstance(value, functools.partial):
-        keywords = sorted(value.keywords.items())
-        return functools.partial, _by_value((value.func, value.args, *keywords), within)
-    if isinstance(value, types.FunctionType):
-        if any(value is function for function in within):
-            raise ValueError("refers to itself")
-        try:
-            enclosed = [cell.cell_contents for cell in value.__closure__ or ()]
-            defaults = (value.__defaults__, *sorted((value.__kwdefaults__ or {}).items()))
-            within = (*within, value)
-            own = _by_value((*enclosed, defaults), within)
-            return value.__code__, id(value.__globals__), own, _globals_of(value, within)
-        except (TypeError, ValueError):  # unhashable, not yet filled, or refers to itself
-            return value
-    hash(value)
-    return type(value), value
-
-
-def _globals_of(function, within) -> tuple[Any, ...]:
-    """The global variables that ``function`` may read, as they are now, by name.
-
-    Functions among them count by identity: following them would lead through half of JAX.
-    """
-
-    def names(code):
-        inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-        return set(code.co_names).union(*map(names, inner))
-
-    around = function.__globals__
-    values = [(name, around[name]) for name in sorted(names(function.__code__) & around.keys())]
-    return tuple(
-        (name, value if isinstance(value, types.FunctionType) else _by_value(value, within))
-        for name, value in values
-    )
 
 
 def canonicalize_fields(layer) -> None:
@@ -226,52 +177,15 @@ def canonicalize_fields(layer) -> None:
     object.__setattr__(layer, "_hash", hash((type(layer), values)))
 
 
-def portable(value) -> Any:
-    """A stand-in for ``value`` that unpickles as ``value``, whether or not ``value`` pickles.
-
-    ``jax.jit`` and ``jax.custom_jvp`` return objects that do not pickle, so neither would ``F(jax.nn.relu)``. What
-    can be found by its name travels by its name.
-    """
-    if type(value) is tuple:
-        return tuple(map(portable, value))
-    if isinstance(value, functools.partial):
-        parts = portable((value.func, *value.args))
-        return _Call(_partial, parts, {name: portable(item) for name, item in value.keywords.items()})
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if callable(value) and isinstance(module, str) and isinstance(name, str):
-        try:
-            if _find(module, name) is value:
-                return _Call(_find, module, name)
-        except (KeyError, AttributeError):  # made inside a function, say
-            pass
-    return value
-
-
-class _Call:
-    """Pickles as the result of a call."""
-
-    def __init__(self, function, *args):
-        self.call = function, args
-
-    def __reduce__(self):
-        return self.call
-
-
-def _find(module: str, name: str) -> Any:
-    return operator.attrgetter(name)(sys.modules.get(module) or importlib.import_module(module))
-
-
-def _partial(parts, keywords):
-    return functools.partial(*parts, **keywords)
-
-
 def show(value) -> str:
-    """``repr``, but functions by name, without the memory address that differs from run to run."""
+    """``repr``, but functions by name, without the memory address that differs from run to run, and long arrays by shape."""
     if isinstance(value, functools.partial):
         keywords = [f"{name}={show(item)}" for name, item in value.keywords.items()]
         return f"partial({', '.join([show(value.func), *map(show, value.args), *keywords])})"
     if isinstance(value, jnp.dtype):
         return value.name
+    if isinstance(value, (jax.Array, np.ndarray)) and value.size > 8:
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     if isinstance(value, tuple):
         return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
     if callable(value) and hasattr(value, "__name__"):

@@ -7,16 +7,16 @@ from typing import Any, dataclass_transform
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.dtypes import canonicalize_dtype
 
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import (
-    by_value,
     canonicalize_fields,
     hyperparameter,
     integer,
-    portable,
     show,
 )
+from mlax_tutorial.nn.values import by_value, portable
 from mlax_tutorial.numeric import is_floating
 
 
@@ -46,21 +46,32 @@ class Layer:
 
     needs_key = False
     inputs = frozenset()
-    _writes_init = False
+    _writes_init = _writes_inputs = False
+    _reserved = frozenset({"inputs"})
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
+        _refuse_hiding(cls)
         # What a class writes itself, __init__ (as Series does) or inputs, holds for those derived from it, too.
         cls._writes_init = "__init__" in cls.__dict__ or cls._writes_init
+        is_property = isinstance(inspect.getattr_static(cls, "inputs"), property)
+        cls._writes_inputs = "inputs" in cls.__dict__ or is_property or cls._writes_inputs
         dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not cls._writes_init)(cls)
+        cls.__setattr__ = cls.__delattr__ = _refuse_change
         jax.tree_util.register_static(cls)
         cls._fields = tuple(field.name for field in dataclasses.fields(cls))
-        written = isinstance(inspect.getattr_static(cls, "inputs"), property) or "inputs" in cls.__dict__
-        if "fwd" in cls.__dict__ and not written:
+        if "fwd" in cls.__dict__ and not cls._writes_inputs:
             cls.inputs = further_inputs(cls.fwd)
 
     def __post_init__(self):
         canonicalize_fields(self)
+
+    def __call__(self, *_, **__):
+        raise TypeError(
+            f"{type(self).__name__}: a layer is not called, for it holds no weights: make them with trainables, non_trainables = "
+            "model.init(key, x), and write y, non_trainables = model.fwd(x, trainables, non_trainables). In the forward of a "
+            "Composite, write call.child(x), not self.child(x)."
+        )
 
     def init(self, key: jax.Array, x: Any, **inputs) -> tuple[Any, Any]:
         """Make the variables that fit an input like ``x``; pure, so ``jax.jit(layer.init)`` works.
@@ -101,17 +112,32 @@ class Layer:
           A pytree of arrays; ``()`` for a layer that remembers nothing.
 
         Raises:
-          LayerError: if ``length`` is no positive integer.
+          LayerError: if ``length`` is no positive integer, or a layer mixes steps and has no cache for them, as a
+            convolution over time.
         """
         self.check_inputs(x, inputs)
+        self._check_names(inputs)
         try:
             length = integer(length)
         except ValueError as error:
             raise LayerError(self, f"length {error}, got {describe(length)}.") from None
         return self._build_cache(outline(self, x, inputs), "", length)
 
+    def _refuse_single_step(self, records, path, axes):
+        """What mixes the elements of ``axes`` cannot do so where they come one at a time."""
+        x, _ = records[path]
+        single = [axis for axis in axes if x.shape[axis] == 1]
+        if single:
+            raise LayerError(
+                self,
+                f"mixes what lies along axis {single[0]}, of which decode sees one element at a time, {describe(x)}, and keeps "
+                "none of it: use Recurrent or a causal MultiHeadAttention there, or fwd on the whole sequence.",
+            )
+
     def decode(self, x, trainables, non_trainables, cache, **inputs) -> tuple[Any, Any]:
         """Apply the layer in inference, with what the cache holds of earlier steps; pure.
+
+        By default there is no cache, and this is ``fwd``: for layers in which steps do not meet.
 
         Returns:
           ``(y, cache)``, the latter updated.
@@ -138,6 +164,13 @@ class Layer:
     def _build_cache(self, records, path, length):
         """Make the cache from what phase one noted."""
         return ()
+
+    def _check_names(self, inputs):
+        unknown = sorted(inputs.keys() - self.inputs)
+        if unknown:
+            raise LayerError(
+                self, f"takes no input {unknown[0]!r}; further inputs are {sorted(self.inputs)}."
+            )
 
     def __eq__(self, other):
         return self is other or (type(self) is type(other) and self._value == other._value)
@@ -243,6 +276,7 @@ class Layer:
 
     def initialize(self, name: str, key, shape: tuple[int, ...], dtype) -> jax.Array:
         """Call the initializer ``name``, and refuse what is no array of that shape and dtype."""
+        dtype = canonicalize_dtype(dtype)  # NumPy's float64 is float32 to JAX
         value = getattr(self, name)(key, shape, dtype)
         if (getattr(value, "shape", None), getattr(value, "dtype", None)) != (shape, dtype):
             mend = "make it of the shape and the dtype that it is given"
@@ -285,6 +319,37 @@ class Layer:
             )
 
 
+def _refuse_hiding(cls):
+    """A field that is called like a method, ``decode``, say, would stand in its place."""
+    taken = set(cls._reserved)
+    for base in cls.__mro__[1:-1]:
+        methods = {
+            name for name, value in vars(base).items() if callable(value) or isinstance(value, property)
+        }
+        taken |= methods - set(getattr(base, "_fields", ()))
+    if hidden := [name for name in inspect.get_annotations(cls) if name in taken]:
+        raise TypeError(
+            f"{cls.__name__}: a field must not be called {hidden[0]}, which layers have already: rename it."
+        )
+
+
+def _refuse_change(self, name, *_):
+    raise dataclasses.FrozenInstanceError(
+        f"{type(self).__name__}: {name} cannot be set, for a layer never changes: build another. In a class of your own, declare "
+        f"{name} as a field (a line such as {name}: int in the class) in place of an __init__."
+    )
+
+
+def check_layer(name: str, layer: Any) -> None:
+    """Refuse what is no layer, the class of one, say.
+
+    Raises:
+      ValueError: in the name of ``name``.
+    """
+    if not isinstance(layer, Layer):
+        raise ValueError(f"{name}: model must be a layer, an nn.Series(…), say, got {describe(layer)}.")
+
+
 def further_inputs(fwd) -> frozenset[str]:
     """The keyword-only parameters of ``fwd`` beyond those that all layers share."""
     parameters = inspect.signature(fwd).parameters.values()
@@ -293,8 +358,9 @@ def further_inputs(fwd) -> frozenset[str]:
 
 
 def abstract(leaf):
-    """What init needs to know of an array or a key: its shape and its dtype."""
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    """What init needs to know of an array or a key: its shape, and its dtype once it is JAX's."""
+    is_extended = jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype if is_extended else canonicalize_dtype(leaf.dtype))
 
 
 def outline(layer: Layer, x, inputs, key=None) -> dict:

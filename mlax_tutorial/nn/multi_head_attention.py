@@ -19,7 +19,7 @@ from mlax_tutorial.nn.hyperparameters import (
     optional,
     wavelength,
 )
-from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import lecun_normal, multiply
 
 
@@ -202,7 +202,7 @@ class MultiHeadAttention(Layer):
                     self, "a causal or rotary layer looks at its own input only: give no context."
                 )
             self.check_floating(context, minimum_ndim=2)
-            if context.dtype != x.dtype or context.shape[:-2] != x.shape[:-2]:
+            if abstract(context).dtype != abstract(x).dtype or context.shape[:-2] != x.shape[:-2]:
                 raise LayerError(
                     self,
                     f"context expects the batch axes and dtype of x, {describe(x)}, got {describe(context)}.",

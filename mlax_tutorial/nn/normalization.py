@@ -21,9 +21,10 @@ from mlax_tutorial.nn.hyperparameters import (
     floating_dtype,
     hyperparameter,
     integer,
+    number_of_axes,
     optional,
-    positive,
     probability,
+    small,
 )
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.numeric import accumulator
@@ -60,7 +61,7 @@ class BatchNorm(Layer):
     residual network took 0.85 of the time on a CPU.
 
     Args:
-      epsilon: added to the variance.
+      epsilon: added to the variance; between 0 and 1.
       momentum: of the running averages, in [0, 1]: how much of the old ones stays.
       channel_axis: which axis holds the channels, counted from the end: ``-3`` for channel-first images.
       axis_name: of a ``vmap`` or a ``shard_map``, or several: average over these as well.
@@ -91,7 +92,7 @@ class BatchNorm(Layer):
     Covariate Shift* (2015).
     """
 
-    epsilon: float = hyperparameter(positive, default=1e-5)
+    epsilon: float = hyperparameter(small, default=1e-5)
     momentum: float = hyperparameter(probability, default=0.9)
     channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
     axis_name: str | tuple[str, ...] | None = hyperparameter(optional(_axis_name), default=None)
@@ -162,7 +163,7 @@ class LayerNorm(Layer):
 
     Args:
       axes: how many trailing axes hold the features.
-      epsilon: added to the variance.
+      epsilon: added to the variance; between 0 and 1.
       accum_dtype: dtype of the statistics, and of the normalization up to its result; ``None`` is float32 for half
         precision, otherwise the input's.
 
@@ -179,13 +180,17 @@ class LayerNorm(Layer):
     Reference: Ba, Kiros and Hinton, *Layer Normalization* (2016).
     """
 
-    axes: int = hyperparameter(integer, default=1)
-    epsilon: float = hyperparameter(positive, default=1e-5)
+    axes: int = hyperparameter(number_of_axes, default=1)
+    epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
     def init(self, key, x):
         self.check_floating(x, minimum_ndim=self.axes)
         return (), ()
+
+    def _build_cache(self, records, path, length):
+        self._refuse_single_step(records, path, range(-self.axes, -1))
+        return ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -204,7 +209,7 @@ class RMSNorm(Layer):
 
     Args:
       axes: how many trailing axes hold the features.
-      epsilon: added to the mean square.
+      epsilon: added to the mean square; between 0 and 1.
       accum_dtype: dtype of the mean square, and of the normalization up to its result; ``None`` is float32 for half
         precision, otherwise the input's. (In float16 the square of 256 is infinite.)
 
@@ -221,13 +226,17 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, *Root Mean Square Layer Normalization* (2019).
     """
 
-    axes: int = hyperparameter(integer, default=1)
-    epsilon: float = hyperparameter(positive, default=1e-5)
+    axes: int = hyperparameter(number_of_axes, default=1)
+    epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
     def init(self, key, x):
         self.check_floating(x, minimum_ndim=self.axes)
         return (), ()
+
+    def _build_cache(self, records, path, length):
+        self._refuse_single_step(records, path, range(-self.axes, -1))
+        return ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -251,7 +260,7 @@ class GroupNorm(Layer):
       axes: how many trailing axes make an example: 3 for images, ``(height, width, channels)``. (With any number of
         batch axes in front, the shape alone does not tell.)
       channel_axis: which of these holds the channels, counted from the end: ``-3`` for channel-first images.
-      epsilon: added to the variance.
+      epsilon: added to the variance; between 0 and 1.
       accum_dtype: dtype of the statistics, and of the normalization up to its result; ``None`` is float32 for half
         precision, otherwise the input's.
 
@@ -269,9 +278,9 @@ class GroupNorm(Layer):
     """
 
     groups: int = hyperparameter(integer)
-    axes: int = hyperparameter(integer)
+    axes: int = hyperparameter(number_of_axes)
     channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
-    epsilon: float = hyperparameter(positive, default=1e-5)
+    epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
     def __post_init__(self):
@@ -284,6 +293,10 @@ class GroupNorm(Layer):
     def init(self, key, x):
         self._check(x)
         return (), ()
+
+    def _build_cache(self, records, path, length):
+        self._refuse_single_step(records, path, set(range(-self.axes, 0)) - {self.channel_axis})
+        return ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self._check(x)

@@ -1,5 +1,7 @@
 """``Parallel`` and ``Residual``: layers side by side."""
 
+import jax.numpy as jnp
+
 from mlax_tutorial.nn.composite import Composite, calls_once
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
@@ -61,6 +63,7 @@ class Residual(Composite):
             x = call.shortcut(x, **call.shortcut.takes(inputs))
         self.check_array(x)
         self.check_array(y)
+        x, y = jnp.asarray(x), jnp.asarray(y)  # NumPy's float64 is float32 to JAX
         if (x.shape, x.dtype) != (y.shape, y.dtype):
             raise LayerError(
                 self,

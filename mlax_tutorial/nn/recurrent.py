@@ -11,7 +11,7 @@ from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.numeric import accumulator, varying_like
 
 
 def cell(value) -> Any:
@@ -227,11 +227,14 @@ def _read(layer, x, trainables, carry, lengths):
     # From the end, the state stands still until a sequence's own last step: reversal within
     # the lengths needs no more.
     scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=min(layer.unroll, time))
+    carry = varying_like(carry, x, trainables, lengths)
     if layer.output == "sequence":
         carry, y = scan(step, carry, steps)
         return jnp.moveaxis(y, 0, -2), carry
     y = jax.eval_shape(cell.step, carry, steps[1][0], trainables)[1]
-    (carry, y), _ = scan(last_step, (carry, lax.full_like(x, 0, y.dtype, y.shape)), steps)
+    (carry, y), _ = scan(
+        last_step, (carry, varying_like(lax.full_like(x, 0, y.dtype, y.shape), trainables, lengths)), steps
+    )
     return y, carry
 
 

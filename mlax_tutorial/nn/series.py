@@ -8,7 +8,8 @@ from mlax_tutorial.nn.layer import Layer
 def child(value) -> Layer:
     """A layer."""
     if not isinstance(value, Layer):
-        raise ValueError("must be a layer" + (": wrap a function in nn.F(…)" if callable(value) else ""))
+        mend = _mend(value)
+        raise ValueError(f"must be a layer: {mend}" if mend else "must be a layer")
     return value
 
 
@@ -16,9 +17,15 @@ def children(value) -> tuple[Layer, ...]:
     """A tuple of layers."""
     for index, layer in enumerate(value):
         if not isinstance(layer, Layer):
-            mend = "wrap a function in nn.F(…)" if callable(layer) else "pass layers, not a list of them"
+            mend = _mend(layer) or "pass layers, not a list of them"
             raise ValueError(f"must all be layers, but number {index} is {show(layer)}: {mend}")
     return tuple(value)
+
+
+def _mend(value):
+    if isinstance(value, type) and issubclass(value, Layer):
+        return "build one of this class, as nn.Flatten(2) is of nn.Flatten"
+    return "wrap a function in nn.F(…)" if callable(value) else ""
 
 
 class Sequence(Composite):
@@ -32,6 +39,11 @@ class Sequence(Composite):
             raise ValueError(
                 f"{type(self).__name__}: name all layers or none, got {len(layers)} without a name."
             )
+        odd = [name for name in named if not name.isidentifier()]
+        if odd:
+            raise ValueError(
+                f"{type(self).__name__}: names must be words such as head_2, which paths can show, got {odd[0]!r}."
+            )
         object.__setattr__(self, "layers", layers or tuple(named.values()))
         object.__setattr__(self, "names", tuple(named) or None)
         self.__post_init__()
@@ -42,7 +54,12 @@ class Sequence(Composite):
     def __getitem__(self, index):
         if isinstance(index, str):
             if index not in (self.names or ()):
-                raise KeyError(f"{type(self).__name__} has no layer {index!r}; its names are {self.names}")
+                known = (
+                    f"its names are {', '.join(self.names)}"
+                    if self.names
+                    else "its layers have no names, only places: [0]"
+                )
+                raise KeyError(f"{type(self).__name__} has no layer {index!r}; {known}")
             return self._tree[index]
         if not isinstance(index, slice):
             return self.layers[index]

@@ -12,6 +12,7 @@ from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.series import child
+from mlax_tutorial.numeric import varying_like
 
 
 class Wrapper(Container):
@@ -27,8 +28,10 @@ class Wrapper(Container):
         if key is None or not self.needs_key or inference_mode:
             return None, None
         self.check_key(key)
-        bits = jax.random.key_data(jax.random.split(key, shape or 1))
-        return bits if shape else bits[0], jax.random.key_impl(key)
+        keys = jax.random.split(key, shape) if shape else key
+        if not shape:
+            jax.random.split(key)  # for JAX's check alone, which does not see that its bits are used
+        return jax.random.key_data(keys), jax.random.key_impl(key)
 
 
 class Remat(Wrapper):
@@ -133,7 +136,8 @@ class Stack(Wrapper):
         )
 
     def _build_cache(self, records, path, length):
-        cache = self.layer._build_cache(records, path + "[…]", length)
+        with located("[…]", self.layer):
+            cache = self.layer._build_cache(records, path + "[…]", length)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), cache)
 
     def _check_output(self, x, y):
@@ -173,6 +177,7 @@ def _repeat(stack, inference_mode, kind, x, every, inputs):
         stack._check_output(x, y)
         return y, non_trainables
 
+    x = varying_like(x, every, inputs)
     if stack.remat is not None:  # a scan's body needs no barrier against common subexpressions
         block = jax.checkpoint(block, policy=stack.remat, prevent_cse=False)
     return jax.lax.scan(block, x, every, length=stack.depth, unroll=min(stack.unroll, stack.depth))
@@ -184,4 +189,5 @@ def _repeat_decode(stack, x, every, inputs):
         with located("[…]", stack.layer):
             return stack.layer.decode(x, *each, **inputs)
 
+    x = varying_like(x, every, inputs)
     return jax.lax.scan(block, x, every, length=stack.depth)

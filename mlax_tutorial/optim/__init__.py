@@ -14,7 +14,8 @@ without a new trace; its switches are static. It is two pure functions::
 * Arithmetic on half-precision weights is done in float32 and rounded once.
 * A *schedule* may stand for a learning rate: a function of the number of steps done, which the state counts.
 * A *transformation* changes gradients on their way to an optimizer: ``Chain(ClipByGlobalNorm(1.0), Adam(1e-3))``.
-* Weights are chosen by path, as ``jax.tree_util.keystr`` writes it: ``where=lambda path: "bias" not in path``.
+* Weights are chosen by path, as ``jax.tree_util.keystr`` writes it: by a pattern, ``where="*['kernel']"``, or by a function,
+  ``where=lambda path: "bias" not in path``.
 """
 
 from mlax_tutorial.optim.accumulate import Accumulate, AccumulateState

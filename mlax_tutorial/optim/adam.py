@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, function, optional
+from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
 from mlax_tutorial.optim.moments import average, corrected, normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
-from mlax_tutorial.optim.paths import chosen
+from mlax_tutorial.optim.paths import chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import at_least, decay, number, positive, switch
 from mlax_tutorial.optim.weight_decay import decayed
@@ -136,7 +136,7 @@ class AdamW(Adam):
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import optim
       >>> weights = {"kernel": jnp.ones(2), "bias": jnp.ones(2)}
-      >>> optimizer = optim.AdamW(0.1, weight_decay=0.5, where=lambda path: "bias" not in path)
+      >>> optimizer = optim.AdamW(0.1, weight_decay=0.5, where="['kernel']")
       >>> nothing = {"kernel": jnp.zeros(2), "bias": jnp.zeros(2)}
       >>> updates, state = optimizer.step(nothing, optimizer.init(weights), weights)
       >>> optim.apply_updates(weights, updates)
@@ -147,7 +147,7 @@ class AdamW(Adam):
     """
 
     weight_decay: jax.Array = number(at_least(0), default=0.01)
-    where: Callable[[str], bool] | None = switch(optional(function), default=None)
+    where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
 
     def init(self, trainables):
         chosen(self, self.where, trainables)

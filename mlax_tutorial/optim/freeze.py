@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-from mlax_tutorial.nn.hyperparameters import function
 from mlax_tutorial.optim.moments import zeros
 from mlax_tutorial.optim.optimizer import Wrapper
-from mlax_tutorial.optim.paths import chosen
+from mlax_tutorial.optim.paths import chosen, pattern
 from mlax_tutorial.optim.tunable import switch
 
 
@@ -30,17 +29,17 @@ class Freeze(Wrapper):
 
     Args:
       optimizer: trains the others.
-      where: which weights are frozen: a function from a weight's path, such as ``[3]['kernel']``, to whether it is; static, and
-        counts by value.
+      where: which weights are frozen: a pattern of whole paths, in which ``*`` stands for anything, ``"[0]*"``, say; or a
+        function from a path, such as ``[3]['kernel']``, to whether it is, which counts by value. Static.
 
     Raises:
-      OptimizerError: if ``where`` chooses no weight, and when gradients, state and trainables differ in structure or shape.
+      OptimizerError: if ``where`` chooses no weight or all, and when gradients, state and trainables differ in structure or shape.
 
     Example:
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import optim
       >>> weights = {"body": jnp.ones(2), "head": jnp.ones(2)}
-      >>> optimizer = optim.Freeze(optim.SGD(0.1, momentum=0.9), where=lambda path: "body" in path)
+      >>> optimizer = optim.Freeze(optim.SGD(0.1, momentum=0.9), where="['body']*")
       >>> state = optimizer.init(weights)
       >>> updates, state = optimizer.step(weights, state, weights)
       >>> optim.apply_updates(weights, updates)
@@ -49,11 +48,13 @@ class Freeze(Wrapper):
       {'body': (), 'head': Array([1., 1.], dtype=float32)}
     """
 
-    where: Callable[[str], bool] = switch(function)
+    where: str | Callable[[str], bool] = switch(pattern)
 
     def init(self, trainables):
         self.check_trainables(trainables)
         frozen = chosen(self, self.where, trainables)
+        if (answers := jax.tree.leaves(frozen)) and all(answers):
+            self.refuse(f"where must leave at least one weight to train, but chose all {len(answers)}.")
         return FreezeState(self.optimizer.init(_free(frozen, trainables)))
 
     def step(self, gradients, state, trainables):
@@ -63,6 +64,9 @@ class Freeze(Wrapper):
         nothing = zeros(trainables, wide=True)
         updates = jax.tree.map(lambda frozen, zero, new: zero if frozen else new, frozen, nothing, updates)
         return updates, FreezeState(inner)
+
+    def used(self, gradients):
+        return self.optimizer.used(_free(chosen(self, self.where, gradients), gradients))
 
 
 def _free(frozen, tree):

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, optional
+from mlax_tutorial.nn.hyperparameters import floating_dtype, optional
 from mlax_tutorial.optim.moments import average, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
-from mlax_tutorial.optim.paths import chosen
+from mlax_tutorial.optim.paths import chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import at_least, decay, number, switch
 from mlax_tutorial.optim.weight_decay import decayed
@@ -66,7 +66,7 @@ class Lion(Optimizer):
     first_decay: jax.Array = number(decay, default=0.9)
     second_decay: jax.Array = number(decay, default=0.99)
     weight_decay: jax.Array = number(at_least(0), default=0.0)
-    where: Callable[[str], bool] | None = switch(optional(function), default=None)
+    where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
     first_moment_dtype: Any = switch(optional(floating_dtype), default=None)
 
     def init(self, trainables):

@@ -51,7 +51,7 @@ class MasterWeights(Wrapper):
     """
 
     def init(self, trainables):
-        self.check_trainables(trainables)
+        self.check_arrays(trainables)
         masters = copies(trainables)
         return MasterWeightsState(masters, self.optimizer.init(masters))
 

@@ -52,7 +52,7 @@ class ExponentialMovingAverage(Wrapper):
     decay: jax.Array = number(decay, default=0.999)
 
     def init(self, trainables):
-        self.check_trainables(trainables)
+        self.check_arrays(trainables)
         return ExponentialMovingAverageState(copies(trainables), self.optimizer.init(trainables))
 
     def step(self, gradients, state, trainables):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial.numeric import is_floating
 from mlax_tutorial.optim.moments import wide
-from mlax_tutorial.optim.paths import flatten
+from mlax_tutorial.optim.paths import flatten, refuse_layers
 from mlax_tutorial.optim.schedules import Schedule
 from mlax_tutorial.optim.tunable import OptimizerError, Tunable, number
 
@@ -34,8 +34,14 @@ class Transformation(Tunable):
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
     def check_trainables(self, trainables: Any) -> None:
-        """Refuse trainables that are no floating-point arrays."""
+        """Refuse trainables that are no floating-point arrays, a model in their place, say."""
+        refuse_layers(type(self).__name__, trainables, OptimizerError)
         self._check_floating("trainables", trainables, "what gradients do not flow to belongs elsewhere")
+
+    def check_arrays(self, trainables: Any) -> None:
+        """Refuse outlines of weights, too, where the numbers themselves enter the state."""
+        self.check_trainables(trainables)
+        self._refuse_outlines("init", trainables=trainables)
 
     def check_step(
         self, gradients: Any, state: Any, trainables: Any, kind: type = object, **fields: bool
@@ -54,6 +60,7 @@ class Transformation(Tunable):
         self.check_trainables(trainables)
         self._check_like("gradients", gradients, trainables)
         self._check_floating("gradients", gradients, "pass what jax.grad returned")
+        self._refuse_outlines("step", gradients=gradients, trainables=trainables)
         for field, held in fields.items():
             self._check_like(f"state.{field}", getattr(state, field), trainables if held else ())
         return wide(trainables, gradients)
@@ -77,6 +84,15 @@ class Transformation(Tunable):
                     f"{name}{jax.tree_util.keystr(path)} expects an array of floating-point numbers, got "
                     f"{getattr(leaf, 'dtype', type(leaf).__name__)}: {mend}."
                 )
+
+    def _refuse_outlines(self, method, **trees):
+        for name, tree in trees.items():
+            for path, leaf in zip(*flatten(tree)[:2]):
+                if isinstance(leaf, jax.ShapeDtypeStruct):
+                    self.refuse(
+                        f"{name}{path} expects an array, got an outline: for that of the result, call "
+                        f"jax.eval_shape(optimizer.{method}, …)."
+                    )
 
     def _check_like(self, name, tree, wanted):
         shapes, got = _shapes(wanted), _shapes(tree)
@@ -105,6 +121,10 @@ class Optimizer(Transformation):
           ``(updates, state)``. Updates of half-precision weights are float32.
         """
         raise NotImplementedError(f"{type(self).__name__} must define step")
+
+    def used(self, gradients: Any) -> Any:
+        """Those of ``gradients`` that enter a step, with ``()`` in place of the others; pure."""
+        return gradients
 
     # The learning rate may be a schedule. What it needs is the number of steps done, ``state.count``, which is ``()``
     # where nobody needs it.
@@ -137,6 +157,9 @@ class Wrapper(Optimizer):
     """Base of optimizers that hold another one, whose state is ``state.inner``."""
 
     optimizer: Any = number(optimizer)
+
+    def used(self, gradients):
+        return self.optimizer.used(gradients)
 
 
 def increment(count: Any) -> Any:

@@ -73,7 +73,7 @@ class Packed(Wrapper):
     optimizer: Any = number(alike)
 
     def init(self, trainables):
-        self.check_trainables(trainables)
+        self.check_arrays(trainables)
         self._check_places(trainables)
         return PackedState(self.optimizer.init(_packed(trainables, trainables)))
 
@@ -88,11 +88,6 @@ class Packed(Wrapper):
         if sum(leaf.size for leaf in jax.tree.leaves(trainables)) >= 2**31:
             self.refuse("trainables expect fewer than 2**31 numbers in all: places are counted in 32 bits.")
         for path, leaf in zip(*flatten(trainables)[:2]):
-            if isinstance(leaf, jax.ShapeDtypeStruct):
-                self.refuse(
-                    f"trainables{path} expects an array, got an outline: for that of the state, call "
-                    "jax.eval_shape(optimizer.init, trainables)."
-                )
             sharding = None if isinstance(leaf, jax.core.Tracer) else getattr(leaf, "sharding", None)
             if not (sharding is None or sharding.is_fully_replicated):
                 self.refuse(

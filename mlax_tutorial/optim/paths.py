@@ -7,17 +7,31 @@ from typing import Any
 import jax
 
 from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import function, show
+from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.optim.tunable import OptimizerError
 
 
-def chosen(owner: Any, where: Callable[[str], bool] | None, trainables: Any) -> Any:
+def pattern(value) -> str | Callable[[str], bool]:
+    """What chooses weights: a pattern of paths, or a function from a path to ``bool``."""
+    if isinstance(value, str):
+        return value
+    try:
+        return function(value)
+    except ValueError:
+        raise ValueError(
+            "must be a pattern of paths, such as \"*['bias']\", or a function from a path to bool"
+        ) from None
+
+
+def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: Any) -> Any:
     """Ask ``where`` about the path of each weight; return the answers, a tree of ``bool``.
 
     Paths are as ``jax.tree_util.keystr`` writes them, and as ``nn.summary`` and errors show them: ``[3]['kernel']``.
 
     Args:
       owner: the optimizer that asks, for the error.
-      where: from the path to whether the weight is meant; ``None`` means all.
+      where: a pattern, as for :func:`fits`, or a function from the path to whether the weight is meant; ``None`` means all.
       trainables: the weights.
 
     Raises:
@@ -26,7 +40,7 @@ def chosen(owner: Any, where: Callable[[str], bool] | None, trainables: Any) -> 
     if where is None:
         return jax.tree.map(lambda weight: True, trainables)
     paths, _, structure = flatten(trainables)
-    answers = [bool(where(path)) for path in paths]
+    answers = [fits(where, path) for path in paths]
     if paths and not any(answers):
         raise OptimizerError(
             f"{type(owner).__name__}: where must choose at least one weight, but chose none of {len(paths)}: "
@@ -60,8 +74,9 @@ def arrays(name: str, tree: Any) -> dict[str, Any]:
     """The leaves by path.
 
     Raises:
-      ValueError: in the name of ``name``, if a leaf is no array or outline of one.
+      ValueError: in the name of ``name``, if a leaf is no array or outline of one, or the tree holds a layer.
     """
+    refuse_layers(name, tree)
     paths, leaves, _ = flatten(tree)
     for path, leaf in zip(paths, leaves):
         if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
@@ -69,6 +84,37 @@ def arrays(name: str, tree: Any) -> dict[str, Any]:
                 f"{name}: {place(path)} expects an array, got {describe(leaf)}: use jnp.asarray(…)."
             )
     return dict(zip(paths, leaves))
+
+
+def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) -> None:
+    """Refuse a model in place of its variables: JAX sees no leaf in it, so all would seem well, and nothing be done.
+
+    Raises:
+      ValueError: or what ``error`` is, in the name of ``name``.
+    """
+    for path, node in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_layer):
+        if _is_layer(node):
+            raise error(
+                f"{name}: expects arrays{'' if not path else f' at {jax.tree_util.keystr(path)}'}, got the layer {show(node)}: pass its "
+                "variables, from trainables, non_trainables = model.init(key, x)."
+            )
+
+
+def check_structure(name: str, got: Any, expected: Any, mend: str) -> None:
+    """Refuse a tree of another structure: by the paths that only one has, or else by the containers.
+
+    Raises:
+      ValueError: in the name of ``name``.
+    """
+    if (came := jax.tree.structure(got)) == (wanted := jax.tree.structure(expected)):
+        return
+    there, here = dict(zip(*flatten(expected)[:2])), dict(zip(*flatten(got)[:2]))
+    lines = strangers(there, here) or [f"expects the containers {wanted}, got {came}"]
+    raise ValueError(f"{name}: {'; '.join(lines[:4])}{'; …' if len(lines) > 4 else ''}: {mend}")
+
+
+def _is_layer(node):
+    return isinstance(node, Layer)
 
 
 def place(path: str) -> str:
@@ -96,7 +142,11 @@ def mismatch(path: str, expected: Any, got: Any, came: str = "got") -> list[str]
 
 def unlike(expected: Any, got: Any) -> list[str]:
     """Which of shape and dtype differ."""
-    return [kind for kind in ("shape", "dtype") if str(getattr(expected, kind)) != str(getattr(got, kind))]
+    differ = {
+        "shape": tuple(expected.shape) != tuple(got.shape),
+        "dtype": str(expected.dtype) != str(got.dtype),
+    }
+    return [kind for kind in differ if differ[kind]]
 
 
 def some(paths: list[str]) -> str:

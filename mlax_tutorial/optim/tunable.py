@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.hyperparameters import by_value, portable, show
+from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.nn.values import by_value, portable
 from mlax_tutorial.numeric import is_real, real
 
 

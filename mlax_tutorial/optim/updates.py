@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.numeric import accumulator, is_floating
+from mlax_tutorial.optim.paths import check_structure, refuse_layers
 
 
 def apply_updates(trainables: Any, updates: Any) -> Any:
@@ -30,11 +31,9 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
       {'bias': Array([1.5, 0.5], dtype=float32)}
     """
 
-    if jax.tree.structure(updates) != jax.tree.structure(trainables):
-        raise ValueError(
-            f"apply_updates: updates expect the structure of the trainables, {jax.tree.structure(trainables)}, "
-            f"got {jax.tree.structure(updates)}: updates and trainables must come from one model."
-        )
+    refuse_layers("apply_updates", trainables)
+    mend = "updates and trainables must come from one model."
+    check_structure("apply_updates: updates differ from the trainables", updates, trainables, mend)
 
     def add(path, weight, update):
         if not is_floating(weight):

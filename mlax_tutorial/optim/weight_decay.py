@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import function, optional
+from mlax_tutorial.nn.hyperparameters import optional
 from mlax_tutorial.optim.optimizer import Transformation
-from mlax_tutorial.optim.paths import chosen
+from mlax_tutorial.optim.paths import chosen, pattern
 from mlax_tutorial.optim.tunable import at_least, number, switch
 
 
@@ -20,8 +20,8 @@ class WeightDecay(Transformation):
 
     Args:
       weight_decay: :math:`\lambda`, of at least 0; a leaf.
-      where: which weights decay: a function from a weight's path, such as ``[3]['kernel']``, to whether it does; static, and
-        counts by value. ``None`` is all weights.
+      where: which weights decay: a pattern of whole paths, in which ``*`` stands for anything, ``"*['kernel']"``, say; or a
+        function from a path, such as ``[3]['kernel']``, to whether it does, which counts by value. ``None`` is all. Static.
 
     Raises:
       OptimizerError: on a number out of range, if ``where`` chooses no weight, and when gradients and trainables differ in
@@ -41,7 +41,7 @@ class WeightDecay(Transformation):
     """
 
     weight_decay: jax.Array = number(at_least(0))
-    where: Callable[[str], bool] | None = switch(optional(function), default=None)
+    where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
 
     def init(self, trainables):
         chosen(self, self.where, trainables)

@@ -159,3 +159,11 @@ def test_a_user_without_a_home_is_asked_for_a_folder(tmp_path, monkeypatch):
 def test_a_folder_for_the_part_is_a_mistake(tmp_path):
     with pytest.raises(data.DataError, match="whole=True"):
         data.fashion_mnist(folder=tmp_path)
+
+
+def test_a_folder_in_place_of_whole():
+    with pytest.raises(
+        data.DataError,
+        match="^fashion_mnist: whole must be True or False, got 'images': name the folder, folder='im",
+    ):
+        data.fashion_mnist("images")

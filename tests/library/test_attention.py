@@ -379,3 +379,19 @@ def test_other_functions_on_what_does_not_fit():
 def test_without_features_kernels_are_empty(layer):
     y, _ = run(layer, jnp.ones((2, 5, 0)))
     assert not jnp.isnan(y).any() and y.shape[0] == 2
+
+
+def test_chunks_of_values_with_more_batch_axes():
+    query, key, value = (
+        jax.random.normal(jax.random.key(i), shape)
+        for i, shape in enumerate([(5, 2, 4), (6, 2, 4), (3, 6, 2, 4)])
+    )
+    for mask in (None, jnp.tri(5, 6, dtype=bool)):
+        wanted = attention.attend(query, key, value, mask=mask)
+        assert wanted.shape == (3, 5, 2, 4)
+        np.testing.assert_allclose(
+            attention.attend_in_chunks(query, key, value, mask=mask, chunk_size=4),
+            wanted,
+            rtol=1e-5,
+            atol=1e-6,
+        )

@@ -367,15 +367,6 @@ def test_a_stack_outside_of_jit_is_compiled_once():
     np.testing.assert_array_equal(y, 8)
 
 
-@pytest.mark.parametrize("name", ["takes", "inference_mode"])
-def test_a_child_that_call_could_not_name_is_refused(name):
-    taken = type("Taken", (nn.Composite,), {"__annotations__": {name: nn.Layer}})
-    with pytest.raises(
-        ValueError, match=f"^Taken: {name} is what call.{name} means already: rename the field"
-    ):
-        taken(nn.Linear(3))
-
-
 def test_a_child_that_is_never_called_is_named():
     class Forgetful(nn.Composite):
         used: nn.Layer
@@ -453,3 +444,160 @@ def test_some_of_a_tuple_of_layers():
     assert jax.tree.map(jnp.shape, trainables) == {
         "layers": ({"kernel": (4, 2)}, {"kernel": (5, 3)}, {"kernel": (3, 4)})
     }
+
+
+RESERVED = {
+    "decode": lambda: type(
+        "Taken", (nn.Composite,), {"__annotations__": {"encode": nn.Layer, "decode": nn.Layer}}
+    ),
+    "inputs": lambda: type("Taken", (nn.Layer,), {"__annotations__": {"inputs": int}}),
+    "init": lambda: type("Taken", (nn.Layer,), {"__annotations__": {"init": float}, "init": 0.5}),
+    "check_array": lambda: type("Taken", (nn.Layer,), {"__annotations__": {"check_array": bool}}),
+    "forward": lambda: type("Taken", (nn.Composite,), {"__annotations__": {"forward": nn.Layer}}),
+    "takes": lambda: type("Taken", (nn.Composite,), {"__annotations__": {"takes": nn.Layer}}),
+    "inference_mode": lambda: type(
+        "Taken", (nn.Composite,), {"__annotations__": {"inference_mode": nn.Layer}}
+    ),
+    "_run": lambda: type("Taken", (nn.Composite,), {"__annotations__": {"_run": nn.Layer}}),
+}
+
+
+@pytest.mark.parametrize("name", RESERVED)
+def test_fields_that_would_hide_a_method(name):
+    with pytest.raises(
+        TypeError, match=f"^Taken: a field must not be called {name}, which layers have already: rename it"
+    ):
+        RESERVED[name]()
+
+
+def test_fields_that_hide_nothing():
+    class Own(nn.Linear):
+        kernel_initializer: object = jax.nn.initializers.zeros  # a field of Linear's, with another default
+        needs_key: bool = False
+
+    assert not Own(3).init(jax.random.key(0), jnp.ones((1, 2)))[0]["kernel"].any()
+
+
+def test_a_tuple_of_layers_may_be_empty():
+    class Chain(nn.Composite):
+        layers: tuple
+
+        def forward(self, call, x):
+            for layer in call.layers:
+                x = layer(x)
+            assert len(call.layers) == len(self.layers)
+            return x
+
+    x = jnp.ones((2, 3))
+    variables = Chain(()).init(jax.random.key(0), x)
+    assert variables == ((), ()) and Chain(()).fwd(x, *variables)[0] is x
+
+
+@pytest.mark.parametrize(
+    ("value", "declared"),
+    [((nn.Flatten(2),), "child: tuple"), (None, r"child: nn.Layer \| None")],
+    ids=["a tuple", "None"],
+)
+def test_a_field_for_one_layer(value, declared):
+    class Own(nn.Composite):
+        child: nn.Layer
+
+        def forward(self, call, x):
+            return call.child(x)
+
+    with pytest.raises(ValueError, match=f"^Own: child must be a layer, got .*: declare it {declared}"):
+        Own(value)
+
+
+def test_recomputation_draws_the_same_numbers():
+    model = nn.Series(nn.Linear(8), nn.Dropout(0.5), nn.Linear(8), nn.Dropout(0.5))
+    x, (init_key, key) = jnp.ones((4, 8)), jax.random.split(jax.random.key(0))
+    trainables, rest = model.init(init_key, x)
+
+    def gradient(model):
+        return jax.grad(lambda t: (model.fwd(x, t, rest, key=jax.random.clone(key))[0] ** 2).sum())(
+            trainables
+        )
+
+    jax.tree.map(np.testing.assert_allclose, gradient(model), gradient(nn.Remat(model)))
+    with jax.debug_key_reuse(True):
+        fwd = nn.Remat(model).fwd
+        fwd(x, trainables, rest, key=key)
+        with pytest.raises(jax.errors.KeyReuseError):
+            fwd(x, trainables, rest, key=key)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        nn.Stack(nn.Series(nn.Linear(4), nn.F(jnp.tanh)), 3),
+        nn.Stack(nn.Series(nn.Linear(4), nn.Dropout(0.5)), 3),
+        nn.Recurrent(nn.LSTMCell(4)),
+        nn.Recurrent(nn.GRUCell(4), output="last"),
+        nn.MultiHeadAttention(2, chunk_size=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_an_ensemble_with_a_member_on_each_device(model):
+    """Under shard_map weights and keys may vary over the mesh where the data do not."""
+    mesh = jax.make_mesh((2,), ("member",), axis_types=(AxisType.Auto,))
+    x = jax.random.normal(jax.random.key(0), (3, 5, 4))
+    trainables, _ = jax.vmap(lambda key: model.init(key, x))(jax.random.split(jax.random.key(1)))
+    keys = jax.random.split(jax.random.key(2))
+
+    def member(trainables, key):
+        return model.fwd(x, trainables, (), key=key)[0]
+
+    wanted = jax.vmap(member)(trainables, jax.random.clone(keys))
+    spread = jax.shard_map(
+        jax.vmap(member), mesh=mesh, in_specs=PartitionSpec("member"), out_specs=PartitionSpec("member")
+    )
+    np.testing.assert_allclose(jax.jit(spread)(trainables, keys), wanted, rtol=1e-5, atol=1e-6)
+
+
+ONE_AT_A_TIME = {
+    "Conv": (nn.Conv(4, 3, padding=((2, 0),)), (2, 1, 4)),
+    "ConvTranspose": (nn.ConvTranspose(4, 3, padding="SAME"), (2, 1, 4)),
+    "AvgPool": (nn.AvgPool(3, strides=1, padding="SAME"), (2, 1, 4)),
+    "MaxPool": (nn.MaxPool(3, strides=1, padding="SAME", axes=-1), (2, 4, 1)),
+    "LayerNorm": (nn.LayerNorm(axes=2), (2, 1, 4)),
+    "RMSNorm": (nn.RMSNorm(axes=2), (2, 1, 4)),
+    "GroupNorm": (nn.GroupNorm(2, axes=2), (2, 1, 4)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_AT_A_TIME)
+def test_what_mixes_steps_does_not_decode(name):
+    layer, shape = ONE_AT_A_TIME[name]
+    model = nn.Series(layer, nn.F(jnp.tanh))
+    with pytest.raises(
+        nn.LayerError,
+        match=rf"^model\[0\]\.{name}: mixes what lies along axis -\d, of which decode sees one element at a time",
+    ):
+        model.init_cache(jnp.ones(shape), 6)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.Conv(4, 1),
+        nn.Conv(4, (3, 3), padding="SAME"),
+        nn.LayerNorm(),
+        nn.GroupNorm(2, axes=1),
+        nn.MaxPool((2, 2)),
+    ],
+    ids=lambda layer: type(layer).__name__,
+)
+def test_what_mixes_no_steps_decodes(layer):
+    """A window of one step; an image, which comes whole at each step."""
+    x = (
+        jnp.ones((2, 1, 4))
+        if getattr(layer, "filter_shape", (1,)) == (1,) and not hasattr(layer, "window_shape")
+        else jnp.ones((2, 6, 6, 4))
+    )
+    model = nn.Series(layer)
+    assert model.init_cache(x, 6) == ()
+    variables = model.init(jax.random.key(0), x)
+    np.testing.assert_array_equal(
+        model.decode(x, *variables, ())[0], model.fwd(x, *variables, inference_mode=True)[0]
+    )

@@ -184,10 +184,10 @@ CALLS = {
         lambda: nn.Linear(3).init(0, jnp.ones(4)),
         r"^Linear: expects a typed key, got int 0: make one with jax\.random\.key\(seed\)",
     ),
-    "no key for init": (lambda: MODEL.init(None, X), r"^Series: expects a typed key, got NoneType None"),
+    "no key for init": (lambda: MODEL.init(None, X), r"^Series: expects a typed key, got None"),
     "no key for init of Bias": (
         lambda: nn.Bias().init(None, X),
-        r"^Bias: expects a typed key, got NoneType None",
+        r"^Bias: expects a typed key, got None",
     ),
     "several keys": (
         lambda: MODEL.fwd(X, TRAINABLES, NON_TRAINABLES, key=jax.random.split(jax.random.key(0))),
@@ -383,7 +383,7 @@ OPTIMIZERS = {
     ),
     "updates of another structure": (
         lambda: optim.apply_updates(TRAINABLES, TRAINABLES[:2]),
-        r"[Tt]uple arity mismatch|structure|expected",
+        r"^apply_updates: updates differ from the trainables: missing: \[2\]\['bias'\], float32\[8\]; missing: \[3\].*: updates and",
     ),
 }
 

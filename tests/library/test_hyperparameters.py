@@ -1,6 +1,8 @@
 """Hyperparameters count by value and type, travel by pickle, and a copy of a layer is the layer."""
 
 import copy
+import dataclasses
+import enum
 import functools
 import pickle
 import subprocess
@@ -123,6 +125,109 @@ def test_what_is_not_there_yet_may_differ_later():
     assert nn.F(run_cell(source, {})) != nn.F(run_cell(source, {}))
 
 
+class Settings:
+    scale = 2.0
+
+    def __init__(self):
+        self.scale = 2.0
+
+    def model(self):
+        return nn.F(lambda x: self.scale * x)
+
+    def times(self, x):
+        return self.scale * x
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    scale: float
+
+
+class Kind(enum.Enum):
+    RELU = 1
+
+
+SETTINGS = Settings()
+MUTABLE = {
+    "an object": lambda: nn.F(lambda x: SETTINGS.scale * x),
+    "an object, in a partial": lambda: nn.F(functools.partial(Settings.times, SETTINGS)),
+    "an object, by its method": lambda: nn.F(lambda x: SETTINGS.times(x)),
+    "a method": lambda: (lambda times: nn.F(lambda x: times(x)))(SETTINGS.times),
+    "self": SETTINGS.model,
+    "in a default": lambda: nn.F(lambda x, settings=SETTINGS: settings.scale * x),
+    "in a tuple": lambda: (lambda pair: nn.F(lambda x: pair[0].scale * x))((SETTINGS,)),
+}
+CLASS = {"a class": lambda: nn.F(lambda x: Settings.scale * x)}
+
+
+@pytest.mark.parametrize("name", [*MUTABLE, *CLASS])
+def test_what_may_change_unseen_is_traced_again(name):
+    """Plain JAX traces a new lambda again, so a layer must not stand for one that read something else."""
+    make = (MUTABLE | CLASS)[name]
+    owner = Settings if name in CLASS else SETTINGS
+    apply = jax.jit(lambda layer, x: layer.fwd(x, (), ())[0])
+    layer = make()
+    assert apply(layer, 1.0) == 2.0 and layer == layer and hash(layer) == hash(layer)
+    owner.scale = 3.0
+    try:
+        assert apply(make(), 1.0) == 3.0
+    finally:
+        owner.scale = 2.0
+
+
+def test_helpers_are_looked_into():
+    for helper in (
+        "def helper(x):\n    return scale * x",
+        "import jax\nhelper = jax.jit(lambda x: scale * x)",
+    ):
+        source = helper + "\nf = lambda x: helper(x)"
+        apply, variables = jax.jit(lambda layer, x: layer.fwd(x, (), ())[0]), {"scale": 2.0}
+        assert apply(nn.F(run_cell(source, variables)), 1.0) == 2.0
+        variables["scale"] = 3.0
+        assert apply(nn.F(run_cell(source, variables)), 1.0) == 3.0
+    source = "def helper(x):\n    return scale * x\nf = lambda x: helper(x)"
+    first, second = cell(source, {"scale": 2.0}, {})
+    assert first == second
+
+
+def test_what_cannot_change_counts_by_value():
+    """Made again, such a layer is the same, so nothing is traced again."""
+
+    def make(width):
+        scale, kind, frozen = jnp.float32, Kind.RELU, Frozen(2.0)
+        activation, draw, layer = jax.nn.relu, jax.nn.initializers.lecun_normal(), nn.Linear(width)
+        return nn.F(
+            lambda x: (
+                scale,
+                kind,
+                frozen,
+                activation,
+                draw,
+                layer,
+                max,
+                jnp,
+                np.pi,
+                jax.lax.Precision.HIGHEST,
+            )
+        )
+
+    assert make(3) == make(3) != make(4)
+
+    def with_frozen(scale):
+        frozen = Frozen(scale)
+        return nn.F(lambda x: frozen.scale * x)
+
+    assert with_frozen(2.0) == with_frozen(2.0) != with_frozen(3.0)
+
+
+def test_a_wrapper_does_not_pass_for_what_it_wraps():
+    """functools.wraps copies the name of the module, too."""
+    variables = {"scale": 2.0, "functools": functools, "jnp": jnp}
+    source = "@functools.wraps(jnp.sin)\ndef f(x):\n    return scale * x"
+    first, second = cell(source, variables, {"scale": 3.0})
+    assert first != second
+
+
 def test_the_order_of_keywords_does_not_count():
     first, second = functools.partial(max, key=abs, default=1), functools.partial(max, default=1, key=abs)
     assert nn.F(first) == nn.F(second)
@@ -133,8 +238,11 @@ def test_what_cannot_be_compared_counts_by_identity():
     source = "f = lambda x: table * x"
     first, second = nn.F(run_cell(source, variables)), nn.F(run_cell(source, variables))
     assert first == first and first != second  # an array may hold anything
-    helper = "def helper(x):\n    return x\nf = lambda x: helper(x)"
-    assert nn.F(run_cell(helper, variables)) != nn.F(run_cell(helper, variables))
+    variables = {"table": {}}
+    assert nn.F(run_cell(source, variables)) != nn.F(run_cell(source, variables))  # nor a dict
+
+    lost = "def helper(x):\n    return helper(x) if x else table * x\nf = lambda x: helper(x)"
+    assert nn.F(run_cell(lost, variables)) != nn.F(run_cell(lost, variables))
 
     def make():
         def f(x):

@@ -1,19 +1,25 @@
 """More wrong uses, class by class: arrays that are none, trees of other models, caches, states; and a count of them all."""
 
+import dataclasses
+import functools
 import inspect
 import pathlib
 import re
+import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim
+from mlax_tutorial import nn, optim, precision, saving, sharding, trees
 from tests.library.rows import public_classes
 
 KEY = jax.random.key(0)
+MESH = AbstractMesh((2,), ("data",), axis_types=(AxisType.Auto,))
 X, SEQUENCE, IDS = np.ones((2, 4), "float32"), np.ones((2, 5, 4), "float32"), np.array([[1, 2]], "int32")
 LINEAR, EMBED, NORM = nn.Linear(3), nn.Embed(10, 4), nn.BatchNorm()
 ATTENTION, CAUSAL = nn.MultiHeadAttention(2), nn.MultiHeadAttention(2, causal=True)
@@ -28,6 +34,33 @@ class Own(nn.Composite):
 
     def forward(self, call, x):
         return call.child(x)
+
+
+class Masked(Own):
+    def forward(self, call, x, mask):
+        return call.child(x) * mask
+
+
+class Silent(Own):
+    def forward(self, call, x):
+        call.child(x)
+
+
+class Undeclared(nn.Composite):
+    child = nn.Linear(3)
+
+    def forward(self, call, x):
+        return call.child(x)
+
+
+class Direct(Own):
+    def forward(self, call, x):
+        return self.child(x)
+
+
+class Assigned(nn.Layer):
+    def __init__(self, features):
+        self.features = features
 
 
 def cache(length=3):
@@ -51,7 +84,7 @@ LAYERS = {
     ),
     "Linear, None for trainables": (
         lambda: LINEAR.fwd(X, None, ()),
-        r"^Linear: trainables expect a dict with keys \['kernel'\], got NoneType None",
+        r"^Linear: trainables expect a dict with keys \['kernel'\], got None",
     ),
     "Linear, a shape for an array": (
         lambda: LINEAR.init(KEY, (2, 4)),
@@ -141,11 +174,11 @@ LAYERS = {
     ),
     "Series, None for a child's trainables": (
         lambda: nn.Series(LINEAR).fwd(X, (None,), ()),
-        r"^model\[0\]\.Linear: trainables expect a dict with keys \['kernel'\], got NoneType None",
+        r"^model\[0\]\.Linear: trainables expect a dict with keys \['kernel'\], got None",
     ),
     "Series, None for non_trainables": (
         lambda: nn.Series(LINEAR).fwd(X, (KERNEL,), None),
-        r"^Series: non_trainables expect a tuple with one entry for each of 1 layers, got NoneType None",
+        r"^Series: non_trainables expect a tuple with one entry for each of 1 layers, got None",
     ),
     "Parallel, too few trainables": (
         lambda: PAIR.fwd(X, (KERNEL,), ()),
@@ -183,9 +216,17 @@ LAYERS = {
         lambda: nn.Stack(LINEAR, 2).init(KEY, X),
         r"^Stack: the block must keep shape and dtype, got float32\[2,4\] and gave float32\[2,3\]",
     ),
+    "a forward without a return": (
+        lambda: Silent(LINEAR).init(KEY, X),
+        r"^Silent: forward must return the output, got None: end it with return",
+    ),
+    "a forward without a return, with weights": (
+        lambda: Silent(LINEAR).fwd(X, {"child": KERNEL}, ()),
+        r"^Silent: forward must return the output, got None",
+    ),
     "a Composite's trainables": (
         lambda: Own(LINEAR).fwd(X, None, ()),
-        r"^Own: trainables expect a dict with keys \['child'\], got NoneType None",
+        r"^Own: trainables expect a dict with keys \['child'\], got None",
     ),
 }
 
@@ -203,6 +244,34 @@ BUILT = {
     "Stack, no depth": (
         lambda: nn.Stack(LINEAR, 0),
         r"^Stack: depth must be an integer of at least 1, got 0",
+    ),
+    "Series, a class": (
+        lambda: nn.Series(LINEAR, nn.Flatten),
+        r"^Series: layers must all be layers, but number 1 is Flatten: build one of this class, as nn\.Flatten\(2\)",
+    ),
+    "F, a layer": (
+        lambda: nn.F(LINEAR),
+        r"^F: train_fn must be a function, not a layer: layers go into a Series",
+    ),
+    "LayerNorm, the number of features": (
+        lambda: nn.LayerNorm(512),
+        r"^LayerNorm: axes must be a number of axes, at most 16 \(their sizes .*\), got 512",
+    ),
+    "BatchNorm, the number of features": (
+        lambda: nn.BatchNorm(64),
+        r"^BatchNorm: epsilon must be below 1 \(how many features there are is no argument.*\), got 64",
+    ),
+    "Composite, a function for a child": (
+        lambda: Own(jnp.sin),
+        r"^Own: child must be a layer, got .*wrap a function in nn\.F",
+    ),
+    "Composite, a class for a child": (
+        lambda: Own(nn.Flatten),
+        r"^Own: child must be a layer, got the class Flatten: .*of a class build one",
+    ),
+    "Composite, further inputs by position": (
+        lambda: Masked(LINEAR),
+        r"^Masked: forward takes mask by position, but further inputs are keywords: write forward\(self, call, x, \*, mask\)",
     ),
     "LayerNorm, no axes": (lambda: nn.LayerNorm(0), r"^LayerNorm: axes must be an integer of at least 1"),
     "LayerNorm, NaN": (lambda: nn.LayerNorm(epsilon=np.nan), r"^LayerNorm: epsilon must be a finite number"),
@@ -266,11 +335,25 @@ STEPS = {
 }
 
 UPDATES = {
-    "none": ((WEIGHTS, None), r"updates expect the structure of the trainables, .*got PyTreeDef\(None\)"),
-    "a list": ((WEIGHTS, [WEIGHTS["w"]]), r"updates expect the structure of the trainables, "),
+    "none": (
+        (WEIGHTS, None),
+        r"updates differ from the trainables: missing: \['b'\], float32\[2\]; missing: \['w'\], float32\[3\]",
+    ),
+    "a list": (
+        (WEIGHTS, [WEIGHTS["w"]]),
+        r"updates differ from the trainables: .*unexpected: \[0\], float32\[3\]: updates and",
+    ),
+    "another container": (
+        ([jnp.ones(3)], (jnp.ones(3),)),
+        r"updates differ from the trainables: expects the containers .*\(\[\*\]\), got .*\(\(\*,\)\)",
+    ),
+    "a model": (
+        (LINEAR, ()),
+        r"expects arrays, got the layer Linear\(3\): pass its variables, from trainables, non_",
+    ),
     "other names": (
         (WEIGHTS, {"w": WEIGHTS["w"], "c": WEIGHTS["b"]}),
-        r"updates expect the structure of the",
+        r"updates differ from the trainables: missing: \['b'\], float32\[2\]; unexpected: \['c'\], float32\[2\]",
     ),
     "weights of integers": (
         ({"w": integers(3)}, {"w": jnp.ones(3)}),
@@ -321,6 +404,107 @@ def test_wrong_states(optimizer):
         optimizer.init({"w": integers(3)})
 
 
+MODEL = nn.Series(LINEAR)
+IN_PLACE_OF_WEIGHTS = {
+    "trees.count": lambda: trees.count(MODEL),
+    "trees.describe": lambda: trees.describe((WEIGHTS, MODEL)),
+    "trees.differences": lambda: trees.differences(MODEL, MODEL),
+    "all_finite": lambda: precision.all_finite({"model": MODEL}),
+    "apply_updates": lambda: optim.apply_updates(MODEL, MODEL),
+    "save_weights": lambda: saving.save_weights("weights", MODEL),
+    "load_weights": lambda: saving.load_weights(__file__, MODEL),
+    **{type(optimizer).__name__: functools.partial(optimizer.init, MODEL) for optimizer in OPTIMIZERS},
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE_OF_WEIGHTS)
+def test_a_model_is_no_weights(name):
+    """JAX sees no leaf in it, so that all would seem well."""
+    with pytest.raises(
+        ValueError,
+        match=r": expects arrays( at .*)?, got the layer Series\(Linear\(3\)\): pass its variables, fr",
+    ):
+        IN_PLACE_OF_WEIGHTS[name]()
+
+
+@pytest.mark.parametrize("cls", [optim.MasterWeights, optim.ExponentialMovingAverage, optim.Packed])
+def test_a_state_that_holds_weights_is_not_made_of_outlines(cls):
+    outlines = jax.eval_shape(lambda: WEIGHTS)
+    with pytest.raises(
+        optim.OptimizerError,
+        match=rf"^{cls.__name__}: trainables\['b'\] expects an array, got an outline: .*jax\.eval_shape\(optimizer\.init",
+    ):
+        cls(optim.SGD(0.1)).init(outlines)
+    jax.eval_shape(cls(optim.SGD(0.1)).init, outlines)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
+def test_a_step_is_not_taken_with_outlines(optimizer):
+    outlines, state = jax.eval_shape(lambda: WEIGHTS), optimizer.init(WEIGHTS)
+    for role, arguments in (
+        ("gradients", (outlines, state, WEIGHTS)),
+        ("trainables", (WEIGHTS, state, outlines)),
+    ):
+        with pytest.raises(
+            optim.OptimizerError,
+            match=rf"{role}\['b'\] expects an array, got an outline: .*jax\.eval_shape\(optimizer\.step",
+        ):
+            optimizer.step(*arguments)
+    jax.eval_shape(optimizer.step, outlines, state, outlines)
+
+
+def test_a_layer_is_not_called():
+    with pytest.raises(
+        TypeError,
+        match=r"^Linear: a layer is not called, .*y, non_trainables = model\.fwd\(x, trainables, non_",
+    ):
+        LINEAR(X)
+    with pytest.raises(
+        TypeError, match=r"^Linear: a layer is not called, .*write call\.child\(x\), not self\.child\(x\)"
+    ):
+        Direct(LINEAR).init(KEY, X)
+
+
+def test_a_layer_does_not_change():
+    with pytest.raises(
+        dataclasses.FrozenInstanceError, match=r"^Linear: out_features cannot be set, .*: build another"
+    ):
+        LINEAR.out_features = 4
+    with pytest.raises(dataclasses.FrozenInstanceError, match=r"^Linear: out_features cannot be set"):
+        del LINEAR.out_features
+    with pytest.raises(
+        dataclasses.FrozenInstanceError,
+        match=r"declare features as a field .*features: int.* in place of an __init__",
+    ):
+        Assigned(3)
+
+
+def test_a_child_that_is_no_field():
+    with pytest.raises(
+        AttributeError,
+        match=r"^Undeclared: call has no layer 'child'; .*Declare it in the class, child: nn\.Layer",
+    ):
+        Undeclared().init(KEY, X)
+
+
+def test_layers_by_name_where_they_have_none():
+    with pytest.raises(
+        KeyError, match=r"Series has no layer 'head'; its layers have no names, only places: \[0\]"
+    ):
+        MODEL["head"]
+    with pytest.raises(KeyError, match=r"Series has no layer 'head'; its names are body, tail"):
+        nn.Series(body=LINEAR, tail=LINEAR)["head"]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_of_numpy_do_not_warn(dtype):
+    ids = IDS.astype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trainables, _ = nn.Series(EMBED, nn.Flatten(2)).init(jax.random.key(0), ids)
+        optim.SGD(0.1).init(trainables)
+
+
 @cases(UPDATES)
 def test_wrong_updates(wrong, message):
     with pytest.raises(ValueError, match=f"^apply_updates: {message}"):
@@ -349,3 +533,48 @@ def test_every_public_class_has_three_wrong_uses():
         if count < 3:
             few[cls.__name__] = count
     assert not few, f"give them wrong uses, with their messages, up to three: {few}"
+
+
+LAYER_IN_A_TREE = {
+    "shardings": lambda: sharding.shardings(LINEAR, MESH, [("*nonsense", P("data"))]),
+    "mirror": lambda: sharding.mirror((), LINEAR, MESH, LINEAR),
+    "cast": lambda: precision.cast(LINEAR, "bfloat16"),
+    "unscale": lambda: precision.StaticLossScale(2.0).unscale(LINEAR),
+    "accept": lambda: precision.accept(True, LINEAR, LINEAR),
+    "select": lambda: trees.select(LINEAR, "*"),
+    "update": lambda: trees.update(LINEAR, "*", jnp.sin),
+    "partition": lambda: trees.partition([LINEAR], "*"),
+}
+
+
+@pytest.mark.parametrize("name", LAYER_IN_A_TREE)
+def test_a_layer_is_no_tree_of_arrays(name):
+    with pytest.raises(
+        ValueError, match=r": expects arrays( at \[\d\])?, got the layer Linear\(3\): pass its variables"
+    ):
+        LAYER_IN_A_TREE[name]()
+
+
+def test_a_layer_chooses_no_leaves():
+    with pytest.raises(
+        ValueError, match="^select: where must be a pattern, a function from a path to a bool, or a tree"
+    ):
+        trees.select(WEIGHTS, nn.F(jnp.sin))
+
+
+def test_axes_in_unsigned_integers():
+    with pytest.raises(
+        ValueError, match="^BatchNorm: channel_axis must be a negative integer, counted from the end"
+    ):
+        nn.BatchNorm(channel_axis=np.uint8(1))
+    assert nn.BatchNorm(channel_axis=np.int8(-2)).channel_axis == -2
+
+
+def test_an_input_that_no_layer_takes():
+    with pytest.raises(nn.LayerError, match=r"^Linear: takes no input 'mask'; further inputs are \[\]"):
+        nn.summary(LINEAR, X, mask=X)
+    with pytest.raises(
+        nn.LayerError,
+        match=r"^MultiHeadAttention: takes no input 'masks'; further inputs are \['context', 'mask'\]",
+    ):
+        CAUSAL.init_cache(SEQUENCE[:, :1], 3, masks=X)

@@ -485,9 +485,13 @@ WRONG = {
         lambda: optim.AdamW(0.1, weight_decay=-1),
         r"^AdamW: weight_decay must be a finite number of at least 0, got -1",
     ),
-    "AdamW, a path for a function": (
-        lambda: optim.AdamW(0.1, where="kernel"),
-        r"^AdamW: where must be a function",
+    "AdamW, a tree for a pattern": (
+        lambda: optim.AdamW(0.1, where={"w": True}),
+        r"^AdamW: where must be a pattern of paths, such as \"\*\['bias'\]\", or a function from a path to bool, got \{'w'",
+    ),
+    "AdamW, a part of a path": (
+        lambda: optim.AdamW(0.1, where="w").init(WEIGHTS),
+        r"^AdamW: where must choose at least one weight, but chose none of \d: their paths are \[0\]\['",
     ),
     "AdamW, a typo": (
         lambda: optim.AdamW(0.1, where=typo).init(WEIGHTS),
@@ -617,14 +621,23 @@ WRONG = {
         r"^Packed: trainables\['w'\] expects an array, got an outline: .* jax.eval_shape",
     ),
     "Packed, too many": (
-        lambda: optim.Packed(SGD).init({"w": jax.ShapeDtypeStruct((2**16, 2**15), jnp.float32)}),
+        lambda: jax.eval_shape(
+            optim.Packed(SGD).init, {"w": jax.ShapeDtypeStruct((2**16, 2**15), jnp.float32)}
+        ),
         r"^Packed: trainables expect fewer than 2\*\*31 numbers",
     ),
     "Freeze, a typo": (
         lambda: optim.Freeze(SGD, typo).init(WEIGHTS),
         r"^Freeze: where must choose at least one weight",
     ),
-    "Freeze, nothing": (lambda: optim.Freeze(SGD, None), r"^Freeze: where must be a function, got None"),
+    "Freeze, all": (
+        lambda: optim.Freeze(SGD, "*").init(WEIGHTS),
+        r"^Freeze: where must leave at least one weight to train, but chose all 3",
+    ),
+    "Freeze, nothing": (
+        lambda: optim.Freeze(SGD, None),
+        r"^Freeze: where must be a pattern of paths, .*, got None",
+    ),
     "Freeze, another's state": (
         lambda: optim.Freeze(SGD, lambda path: "bias" in path).step(WEIGHTS, SGD.init(WEIGHTS), WEIGHTS),
         r"^Freeze: state must be what init returned, FreezeState, got SGDState",
@@ -636,3 +649,24 @@ WRONG = {
 def test_wrong_uses(wrong, message):
     with pytest.raises(optim.OptimizerError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda where: optim.AdamW(0.1, weight_decay=0.5, where=where),
+        lambda where: optim.Lion(0.1, weight_decay=0.5, where=where),
+        lambda where: optim.Chain(optim.WeightDecay(0.5, where), SGD),
+        lambda where: optim.Freeze(SGD, where),
+    ],
+    ids=["AdamW", "Lion", "WeightDecay", "Freeze"],
+)
+def test_patterns_choose_as_functions_do(make):
+    weights = [{"kernel": jnp.ones(3), "bias": jnp.ones(2)}, {"kernel": jnp.ones(2)}]
+    results = []
+    for where in ("*['kernel']", lambda path: "kernel" in path, lambda path: "bias" in path):
+        optimizer = make(where)
+        updates, _ = optimizer.step(weights, optimizer.init(weights), weights)
+        results.append(jax.tree.map(np.asarray, updates))
+    jax.tree.map(np.testing.assert_array_equal, results[0], results[1])
+    assert not (results[0][0]["bias"] == results[2][0]["bias"]).all()

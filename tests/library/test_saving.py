@@ -437,3 +437,70 @@ def test_missing_packages_are_named(tmp_path, monkeypatch):
         saving.save_weights(tmp_path / "w", W)
     with pytest.raises(ImportError, match=r"^load_weights needs safetensors: pip install safetensors\.$"):
         saving.load_weights(tmp_path / "w", W)
+
+
+def test_a_reader_makes_no_directory(tmp_path):
+    folder = tmp_path / "typo"
+    with saving.Checkpoints(folder) as checkpoints:
+        assert checkpoints.latest_step() is None
+        checkpoints.wait()
+        with pytest.raises(
+            saving.CheckpointError, match=r"^restore: .*typo holds no checkpoint: look elsewhere"
+        ):
+            checkpoints.restore(TARGET)
+        assert not folder.exists()
+        checkpoints.save(0, {"w": jnp.ones(2)})
+        assert checkpoints.latest_step() == 0
+
+
+def test_a_part_of_a_checkpoint(tmp_path):
+    """The weights without the optimizer's state; what differs in that part is still said."""
+    variables = begin(jax.random.key(0))
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        checkpoints.save(0, variables)
+    part = {name: TARGET[name] for name in ("trainables", "key")}
+    with saving.Checkpoints(tmp_path) as checkpoints:
+        restored = checkpoints.restore(part, partial=True)
+        assert bits(restored) == bits({name: variables[name] for name in part})
+        with pytest.raises(saving.CheckpointError, match=r"unexpected: \['state'\]"):
+            checkpoints.restore(part)
+        wrong = {
+            "trainables": TARGET["trainables"][:1] + (jax.ShapeDtypeStruct((3,), jnp.float32),),
+            "other": TARGET["step"],
+        }
+        with pytest.raises(saving.CheckpointError) as caught:
+            checkpoints.restore(wrong, partial=True)
+        lines = str(caught.value).splitlines()
+        assert (
+            len(lines) == 4 and "missing: ['other'], int32[]" in lines[1] + lines[2] and "Mend: " in lines[3]
+        )
+
+
+def test_a_reader_sees_what_is_saved_later(tmp_path):
+    """An evaluation beside the training, which deletes old steps meanwhile."""
+    state, target = {"w": jnp.ones(2)}, {"w": jax.ShapeDtypeStruct((2,), jnp.float32)}
+    with saving.Checkpoints(tmp_path, keep=2) as writer, saving.Checkpoints(tmp_path) as reader:
+        for i in range(4):
+            writer.save(i, {"w": i * state["w"]})
+            writer.wait()
+            assert reader.latest_step() == i and reader.restore(target)["w"][0] == i
+        with pytest.raises(saving.CheckpointError, match=r"holds no step 0, but \[2, 3\]"):
+            reader.restore(target, 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such modes")
+def test_others_may_read_the_weights(tmp_path):
+    """safetensors lets none but the owner do so."""
+    path, plain = tmp_path / "weights", tmp_path / "plain"
+    plain.touch()
+    saving.save_weights(path, {"w": jnp.ones(2)})
+    assert path.stat().st_mode == plain.stat().st_mode
+    path.chmod(0o640)
+    saving.save_weights(path, {"w": jnp.zeros(2)})
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_sizes_in_numbers_of_numpy(tmp_path):
+    target = {"w": jax.ShapeDtypeStruct((np.prod((3,)),), jnp.float32)}
+    saving.save_weights(tmp_path / "weights", {"w": jnp.ones(3)})
+    assert saving.load_weights(tmp_path / "weights", target)["w"].shape == (3,)

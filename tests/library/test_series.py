@@ -204,3 +204,70 @@ def test_inputs_that_a_class_names_hold_for_those_derived_from_it():
 
     assert Names.inputs == Derived.inputs == Masked.inputs == {"mask"} and Others.inputs == {"scale"}
     assert nn.Series(Derived()).fwd(jnp.ones(2), (), (), mask=jnp.zeros(2, bool))[0].tolist() == [0, 0]
+
+
+def test_inputs_that_a_class_writes_hold_for_those_derived_from_it():
+    """They used to be found anew where a derived class wrote fwd, and the mask was not passed."""
+
+    class Masked(nn.Layer):
+        inputs = frozenset({"mask"})
+
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+            return x * inputs.get("mask", 1), non_trainables
+
+    class Twice(Masked):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+            return 2 * x * inputs.get("mask", 1), non_trainables
+
+    class Plain(nn.Layer):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, mask=None):
+            return x, non_trainables
+
+    class Scaled(Plain):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, scale=None):
+            return x, non_trainables
+
+    assert Twice.inputs == {"mask"} and Plain.inputs == {"mask"} and Scaled.inputs == {"scale"}
+    assert not nn.Series(Twice(), Plain()).fwd(jnp.ones(2), (), (), mask=jnp.zeros(2))[0].any()
+
+
+@pytest.mark.parametrize("name", ["a.b", "2", "", "a b"])
+def test_names_that_paths_cannot_show(name):
+    with pytest.raises(
+        ValueError, match=f"^Series: names must be words such as head_2, which paths can show, got '{name}'"
+    ):
+        nn.Series(**{name: nn.Linear(3)})
+
+
+SEQUENCE = np.random.default_rng(0).normal(size=(2, 6, 4))
+BARE = [
+    nn.Linear(3),
+    nn.Bias(),
+    nn.Scaler(),
+    nn.Conv(3, 2),
+    nn.ConvTranspose(3, 2),
+    nn.MultiHeadAttention(2),
+    nn.Recurrent(nn.LSTMCell(3)),
+    nn.BatchNorm(affine=True),
+    nn.Residual(nn.Linear(4)),
+    nn.Bidirectional(nn.GRUCell(3)),
+]
+
+
+@pytest.mark.parametrize("layer", BARE, ids=lambda layer: type(layer).__name__)
+def test_numpys_float64_is_float32(layer):
+    """What np.random gives, to a layer alone, outside of jit."""
+    assert SEQUENCE.dtype == np.float64
+    variables = layer.init(jax.random.key(0), SEQUENCE)
+    assert {str(leaf.dtype) for leaf in jax.tree.leaves(variables)} == {"float32"}
+    y, _ = layer.fwd(SEQUENCE, *variables, inference_mode=True)
+    assert y.dtype == jnp.float32
+    np.testing.assert_allclose(
+        y, layer.fwd(jnp.asarray(SEQUENCE), *variables, inference_mode=True)[0], rtol=1e-5, atol=1e-6
+    )
+
+
+def test_numpys_float64_beside_arrays_of_jax():
+    layer, context = nn.MultiHeadAttention(2), jnp.ones((2, 3, 4))
+    variables = layer.init(jax.random.key(0), SEQUENCE, context=context)
+    assert layer.fwd(SEQUENCE, *variables, context=context)[0].dtype == jnp.float32

@@ -12,7 +12,8 @@ from jax.sharding import PartitionSpec as P
 from mlax_tutorial import nn, optim, sharding
 from mlax_tutorial.optim.paths import fits
 
-MESH = AbstractMesh((4, 2), ("data", "model"))
+MESH = AbstractMesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+EXPLICIT = AbstractMesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto, AxisType.Explicit))
 MODEL = nn.Series(nn.Linear(8), nn.Bias(), nn.Stack(nn.Residual(nn.Series(nn.Linear(8), nn.Bias())), 6))
 X = jax.ShapeDtypeStruct((3, 4), jnp.float32)
 KEY = jax.eval_shape(lambda: jax.random.key(0))
@@ -233,6 +234,12 @@ WRONG = {
     "init with a class": (begin(sharding.init, optimizer=optim.SGD), r"^init: optimizer must be .*, got SGD"),
     "axes in a list": (call([("[2]*", (["data", "model"],))]), r"axis 0 of size 6 cannot .* over 8 devices"),
     "init with an axis for a mesh": (begin(sharding.init, mesh="data"), r"^init: mesh must be .*, got 'data'"),
+    "init with a class for a model": (begin(sharding.init, model=nn.Linear), r"^init: model must be a layer, .*, got the class Lin"),
+    "init on an explicit mesh": (
+        begin(sharding.init, mesh=EXPLICIT),
+        r"^init: the axes of the mesh must not be Explicit, but \['model'\] are: .*axis_types=\(AxisType\.Auto,\) \* 2",
+    ),
+    "abstract on an explicit mesh": (begin(sharding.abstract, mesh=EXPLICIT), r"^abstract: the axes of the mesh must not be"),
     "init with wrong rules": (begin(sharding.init, rules=[("*", P("data"))]), r"^shardings: .*\n  \[2\].* of size 6"),
     "init of a list": (begin(sharding.init, x=[1.0]), r"^Series: x\[0\] expects an array"),
     "abstract without an optimizer": (begin(sharding.abstract, optimizer=1), r"^abstract: optimizer must be .*, got 1"),

@@ -1,5 +1,6 @@
 """The pieces of the training loop."""
 
+import functools
 import io
 import warnings
 
@@ -8,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, training
+from mlax_tutorial import nn, optim, sharding, training
 from mlax_tutorial.jaxprs import walk
 from tests.settings import configured
 
@@ -168,14 +171,19 @@ class Counted(nn.Layer):
 
 
 def test_the_data_go_to_the_device_once(monkeypatch):
-    take, seen = training._take, []
-    monkeypatch.setattr(training, "_take", lambda *args: seen.append(args) or take(*args))
+    make, seen = training._taker, []
+
+    def watched(*args):
+        take = make(*args)
+        return lambda *args: seen.append(args) or take(*args)
+
+    monkeypatch.setattr(training, "_taker", watched)
     training.fit(
         jax.random.key(0), lambda o, *args: (*args[:3], jnp.zeros(())), optim.SGD(0.1), ((), (), ()),
         np.ones((6, 2)), np.ones(6), epochs=2, batch_size=2,
     )  # fmt: skip
-    assert len(seen) == 6 and {id(x) for _, x, _ in seen} == {id(seen[0][1])}
-    assert all(isinstance(array, jax.Array) for call in seen for array in call)
+    assert len(seen) == 6 and {id(data[0]) for *_, data in seen} == {id(seen[0][-1][0])}
+    assert all(isinstance(array, jax.Array) for call in seen for array in jax.tree.leaves(call[1:]))
 
 
 def test_evaluation_takes_the_batches_that_it_was_told_to():
@@ -297,6 +305,8 @@ def test_labels_with_an_axis_too_many_are_refused():
         ({"batch_size": 101}, "^fit: batch_size must be from 1 to size = 100, got 101"),
         ({"epochs": -1}, "^fit: epochs must be an integer of at least 0, got -1"),
         ({"epochs": 1.5}, "^fit: epochs must be an integer of at least 0, got 1.5"),
+        ({"inputs": {"mask": X[:9]}}, "^fit: x has 100 examples, but mask has 9"),
+        ({}, r"^fit: variables must be \(trainables, non_trainables, state\), .*, got a tuple of length 0"),
     ],
 )
 def test_sizes_that_do_not_fit(wrong, message):
@@ -352,6 +362,232 @@ def test_each_step_draws_with_a_key_of_its_own():
 def test_data_and_targets_must_match():
     with pytest.raises(ValueError, match="x has 100 examples, but targets has 99"):
         training.fit(jax.random.key(0), None, optim.SGD(0.1), (), X, LABELS[:-1], epochs=1, batch_size=10)
+
+
+class Scaled(nn.Composite):
+    """Takes a further input, as attention takes a mask."""
+
+    layer: nn.Layer
+
+    def forward(self, call, x, *, weights):
+        return call.layer(x) * weights[..., None]
+
+
+def test_further_inputs_go_with_their_examples():
+    """Weights of 0 hide every example but those of class 1; were they taken in another order, others would show."""
+    model, optimizer = Scaled(nn.Linear(1, kernel_initializer=jax.nn.initializers.zeros)), optim.SGD(0.1)
+    weights, targets = LABELS.astype(jnp.float32), X[:, :1] * LABELS[:, None]
+    trainables, rest = model.init(jax.random.key(0), X, weights=weights)
+    step = training.make_step(model, lambda outputs, targets: jnp.mean((outputs - targets) ** 2))
+    trainables, rest, _ = training.fit(
+        jax.random.key(1),
+        step,
+        optimizer,
+        (trainables, rest, optimizer.init(trainables)),
+        X,
+        targets,
+        epochs=200,
+        batch_size=20,
+        inputs={"weights": weights},
+    )
+    np.testing.assert_allclose(trainables["layer"]["kernel"][:, 0], [1, 0, 0, 0], atol=0.05)
+    evaluate = training.make_evaluation(
+        model, lambda output, target: jnp.abs(output - target)[0], batch_size=30
+    )
+    assert evaluate(trainables, rest, X, targets, weights=weights) < 0.05
+    assert evaluate(trainables, rest, X, targets, weights=jnp.ones(100)) > 0.2
+    with pytest.raises(ValueError, match="^evaluate: x has 100 examples, but weights has 9"):
+        evaluate(trainables, rest, X, targets, weights=weights[:9])
+
+
+def test_the_step_tells_whether_it_needs_keys():
+    step = training.make_step(MODEL, loss)
+    assert step.needs_key and not training.make_step(nn.Linear(2), loss).needs_key
+    variables = begin(optim.SGD(0.1))  # MODEL has a dropout, which refuses to train without a key
+    training.fit(jax.random.key(0), step, optim.SGD(0.1), variables, X, LABELS, epochs=1, batch_size=50)
+
+
+def test_the_new_variables_lie_where_they_are_told_to():
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
+    model, optimizer = nn.Series(nn.Linear(6), nn.Bias()), optim.Adam(0.1)
+    rules = [("*['kernel']", P("data"))]
+    variables = sharding.init(model, optimizer, jax.random.key(0), X, mesh, rules)
+    places = jax.tree.map(lambda leaf: leaf.sharding, variables)
+    assert places[0][0]["kernel"].spec == P("data")
+    plain, placed = (training.make_step(model, loss, shardings) for shardings in (None, places))
+    copies = jax.tree.map(jnp.copy, variables)
+    *after, value = placed(optimizer, *variables, None, X, LABELS)
+    assert jax.tree.all(
+        jax.tree.map(
+            lambda leaf, place: leaf.sharding.is_equivalent_to(place, leaf.ndim), tuple(after), places
+        )
+    )
+    np.testing.assert_allclose(value, plain(optimizer, *copies, None, X, LABELS)[-1], rtol=1e-6)
+
+
+MADE = {
+    "a class for a model": (lambda: training.make_step(nn.Linear, loss), "^make_step: model must be a layer, .*, got the class Linear"),
+    "no loss": (lambda: training.make_step(MODEL, 0.1), "^make_step: loss must be a function from outputs and targets .*, got float 0.1"),
+    "a layer for a loss": (lambda: training.make_step(MODEL, MODEL), "^make_step: loss must be a function .*, got Series"),
+    "a function for a model": (
+        lambda: training.make_evaluation(jnp.sin, loss),
+        "^make_evaluation: model must be a layer, ",
+    ),
+    "no metric": (lambda: training.make_evaluation(MODEL, "accuracy"), "^make_evaluation: metric must be a function .* 'accuracy'"),
+    "a loss for each example": (
+        lambda: training.make_step(nn.Linear(2), lambda outputs, targets: outputs[:, 0])(
+            optim.SGD(0.1), *begin(optim.SGD(0.1), nn.Linear(2)), None, X, LABELS
+        ),
+        r"^make_step: loss must return one floating-point number, got float32\[100\], from outputs float32\[100,2\] and targets "
+        r"int32\[100\]: end it with a mean",
+    ),
+    "a raw key": (
+        lambda: training.fit(np.zeros(2, "uint32"), None, None, ((), (), ()), X, LABELS, epochs=1, batch_size=1),
+        r"^fit: key must be a typed key, as from jax\.random\.key\(0\), got uint32\[2\]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "message"), MADE.values(), ids=MADE)
+def test_wrong_uses(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        wrong()
+
+
+def test_what_was_donated_is_explained():
+    model, optimizer = nn.Linear(2), optim.SGD(0.1, momentum=0.9)
+    step, variables = training.make_step(model, loss), begin(optimizer, model)
+    step(optimizer, *variables, None, X, LABELS)
+    with pytest.raises((RuntimeError, ValueError)) as caught:
+        step(optimizer, *variables, None, X, LABELS)
+    assert "deleted" in str(caught.value)
+    assert (
+        "A step of make_step donates its trainables, non_trainables and state: go on with"
+        in caught.value.__notes__[-1]
+    )
+
+
+def test_what_else_was_deleted_is_not_explained_so():
+    model, optimizer, x = nn.Linear(2), optim.SGD(0.1), jnp.copy(X)
+    step, variables = training.make_step(model, loss), begin(optimizer, model)
+    x.delete()
+    with pytest.raises((RuntimeError, ValueError), match="deleted") as caught:
+        step(optimizer, *variables, None, x, LABELS)
+    assert not any("donates" in note for note in getattr(caught.value, "__notes__", []))
+
+
+def test_weights_that_are_one_array_are_explained():
+    model, optimizer = nn.Parallel(nn.Linear(2), nn.Linear(2)), optim.SGD(0.1)
+    step = training.make_step(model, lambda outputs, labels: jnp.mean(outputs[0] + outputs[1]))
+    kernel = jnp.ones((4, 2))
+    with pytest.raises((RuntimeError, ValueError), match="donate the same buffer") as caught:
+        step(
+            optimizer,
+            ({"kernel": kernel}, {"kernel": kernel}),
+            (),
+            optimizer.init(({"kernel": kernel},) * 2),
+            None,
+            X,
+            LABELS,
+        )
+    assert "two of these arrays are one: give each a memory of its own" in caught.value.__notes__[-1]
+
+
+def test_a_wrapped_step_is_given_keys():
+    step = training.make_step(MODEL, loss)
+    variables = begin(optim.SGD(0.1))
+    training.fit(
+        jax.random.key(0),
+        functools.partial(step),
+        optim.SGD(0.1),
+        variables,
+        X,
+        LABELS,
+        epochs=1,
+        batch_size=50,
+    )
+
+
+class Named(nn.Layer):
+    """Its further inputs have the names of a step's own."""
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, state=0.0, targets=0.0):
+        return x + state + targets, non_trainables
+
+
+def test_further_inputs_of_any_name():
+    model, optimizer = nn.Series(nn.Linear(1), Named()), optim.SGD(0.0)
+    step = training.make_step(model, lambda outputs, targets: jnp.mean(outputs))
+    variables, further = (
+        begin(optimizer, model),
+        {"state": jnp.full((100, 1), 2.0), "targets": jnp.ones((100, 1))},
+    )
+    *variables, first = step(optimizer, *variables, None, X, LABELS)
+    *variables, second = step(optimizer, *variables, None, X, LABELS, **further)
+    np.testing.assert_allclose(second, first + 3, rtol=1e-5)
+    evaluate = training.make_evaluation(model, lambda output, target: output[0])
+    np.testing.assert_allclose(evaluate(*variables[:2], X, LABELS, **further), second, rtol=1e-5)
+
+
+def shared_out(array, mesh):
+    return jax.device_put(array, NamedSharding(mesh, P("data")))
+
+
+def test_batches_are_shared_out_as_the_data_are():
+    """A batch that lies whole on each device would be computed by each."""
+    mesh, seen, results = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,)), [], []
+    model, optimizer = nn.Linear(2), optim.SGD(0.1)
+    step = training.make_step(model, loss)
+
+    def watched(*args, **inputs):
+        seen.append((args[-2].sharding, args[-1].sharding))
+        return step(*args, **inputs)
+
+    for put in (lambda array: array, lambda array: shared_out(array, mesh)):
+        variables = begin(optimizer, model)
+        results.append(
+            training.fit(
+                jax.random.key(2),
+                watched,
+                optimizer,
+                variables,
+                put(X),
+                put(LABELS),
+                epochs=2,
+                batch_size=20,
+                draws=False,
+            )[0]
+        )
+    assert all(sharding.spec == P("data") for pair in seen[10:] for sharding in pair) and len(seen) == 20
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), *results)
+
+
+def test_batches_that_cannot_be_shared_out():
+    mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
+    explicit = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Explicit,))
+    arguments = jax.random.key(0), None, optim.SGD(0.1), ((), (), ())
+    with pytest.raises(
+        ValueError, match="^fit: batch_size must be shared out evenly as the data are, NamedSharding.*, got 5"
+    ):
+        training.fit(*arguments, shared_out(X, mesh), LABELS, epochs=1, batch_size=5)
+    with pytest.raises(
+        ValueError,
+        match=r"^fit: the data lie on a mesh with explicit axes, .*axis_types=\(AxisType\.Auto,\) \* 1",
+    ):
+        training.fit(*arguments, shared_out(X, explicit), LABELS, epochs=1, batch_size=10)
+
+
+def test_a_metric_of_a_batch_is_explained():
+    def accuracy(logits, labels):
+        return jnp.mean(jnp.argmax(logits, axis=1) == labels)
+
+    trainables, rest, _ = begin(optim.SGD(0.1))
+    with pytest.raises(IndexError) as caught:
+        training.make_evaluation(MODEL, accuracy)(trainables, rest, X, LABELS)
+    assert any(
+        "given one example: an output float32[2] and a target int32[]" in note
+        for note in caught.value.__notes__
+    )
 
 
 class Terminal(io.StringIO):
