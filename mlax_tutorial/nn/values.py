@@ -100,8 +100,6 @@ def _is_constant(value) -> bool:
     """Whether ``value``, which is no container and no function of Python, cannot change, or is compared by value."""
     if value is None or value is ... or isinstance(value, (bool, int, str, bytes, np.dtype, enum.Enum)):
         return True
-    if hasattr(value, "fwd") and hasattr(value, "_value"):  # a layer
-        return True
     if isinstance(value, types.ModuleType):
         return _is_installed(value.__name__)
     if callable(value) and not isinstance(value, types.MethodType):

@@ -142,13 +142,28 @@ class Settings:
 class Frozen:
     scale: float
 
+    def times(self, x):
+        return self.scale * x
+
 
 class Kind(enum.Enum):
     RELU = 1
 
 
 SETTINGS = Settings()
+
+
+def helper(x):
+    return SETTINGS.scale * x
+
+
+@jax.jit
+def jitted(x):
+    return 2.0 * x
+
+
 MUTABLE = {
+    "an object, by a helper": lambda: nn.F(lambda x: helper(x)),
     "an object": lambda: nn.F(lambda x: SETTINGS.scale * x),
     "an object, in a partial": lambda: nn.F(functools.partial(Settings.times, SETTINGS)),
     "an object, by its method": lambda: nn.F(lambda x: SETTINGS.times(x)),
@@ -194,22 +209,16 @@ def test_what_cannot_change_counts_by_value():
     """Made again, such a layer is the same, so nothing is traced again."""
 
     def make(width):
-        scale, kind, frozen = jnp.float32, Kind.RELU, Frozen(2.0)
-        activation, draw, layer = jax.nn.relu, jax.nn.initializers.lecun_normal(), nn.Linear(width)
-        return nn.F(
-            lambda x: (
-                scale,
-                kind,
-                frozen,
-                activation,
-                draw,
-                layer,
-                max,
-                jnp,
-                np.pi,
-                jax.lax.Precision.HIGHEST,
-            )
+        own, frozen = Holder(width), Frozen(2.0)
+        constants = (
+            jnp.float32,
+            Kind.RELU,
+            frozen,
+            jax.lax.Precision.HIGHEST,
+            jax.sharding.PartitionSpec("data"),
         )
+        functions = jax.nn.relu, jax.nn.initializers.lecun_normal(), max, jitted, frozen.times
+        return nn.F(lambda x: (own, constants, functions, jnp, np.pi, nn.Linear(width)))
 
     assert make(3) == make(3) != make(4)
 
@@ -259,6 +268,24 @@ def test_what_cannot_be_compared_counts_by_identity():
         return layer, later
 
     assert unfilled()[0] != unfilled()[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ((jax.nn.relu, (jnp.tanh, 2)), "(relu, (tanh, 2))"),
+        ((jax.nn.relu,), "(relu,)"),
+        (functools.partial(jax.nn.leaky_relu, negative_slope=0.2), "partial(leaky_relu, negative_slope=0.2)"),
+        (jnp.dtype("bfloat16"), "bfloat16"),
+    ],
+)
+def test_what_a_layer_shows(value, shown):
+    assert repr(Holder(value)) == f"Holder(value={shown})"
+
+
+def test_a_long_array_is_shown_by_its_shape():
+    with pytest.raises(ValueError, match=r"^Dropout: rate must be a number in \[0, 1\], got float32\[9\]\."):
+        nn.Dropout(jnp.ones(9))
 
 
 @pytest.mark.parametrize("value", [[1], {}, np.ones(2), jnp.ones(2), (1, [2]), functools.partial(max, [1])])
