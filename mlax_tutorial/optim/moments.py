@@ -3,6 +3,7 @@
 What is not a state here, gradients and directions, is at least float32 (:func:`wide`), and so is the arithmetic.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -31,9 +32,14 @@ def wide(trainables: Any, tree: Any) -> Any:
 def average(decay, old: Any, new: Any) -> Any:
     r"""Exponential moving averages, :math:`a \leftarrow \beta a + (1 - \beta) x`, in the dtypes of ``new``."""
 
+    @functools.cache
+    def shares(dtype):  # once for all weights: computed for each, they would be two more instructions of each
+        share = jnp.asarray(decay, dtype)
+        return share, 1 - share
+
     def one(old, new):
-        share = jnp.asarray(decay, new.dtype)
-        return share * old.astype(new.dtype) + (1 - share) * new
+        kept, added = shares(new.dtype)
+        return kept * old.astype(new.dtype) + added * new
 
     return jax.tree.map(one, old, new)
 
