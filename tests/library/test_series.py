@@ -1,5 +1,7 @@
 """``Series``: work that does not grow with depth, keys, further inputs, indexing."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -271,3 +273,14 @@ def test_numpys_float64_beside_arrays_of_jax():
     layer, context = nn.MultiHeadAttention(2), jnp.ones((2, 3, 4))
     variables = layer.init(jax.random.key(0), SEQUENCE, context=context)
     assert layer.fwd(SEQUENCE, *variables, context=context)[0].dtype == jnp.float32
+
+
+def test_names_for_some_layers_only():
+    with pytest.raises(ValueError, match="^Series: name all layers or none, got 1 without a name"):
+        nn.Series(nn.Linear(3), head=nn.Linear(2))
+
+
+@pytest.mark.parametrize("like", [{"shape": (2, 4)}, {"dtype": np.dtype("float32")}], ids=["shape", "dtype"])
+def test_what_is_half_an_array(like):
+    with pytest.raises(nn.LayerError, match=r"^Series: x expects an array, got SimpleNamespace namespace"):
+        nn.Series(nn.Linear(3)).init(jax.random.key(0), types.SimpleNamespace(**like))
