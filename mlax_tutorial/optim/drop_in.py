@@ -51,8 +51,8 @@ def scalar(name: str, loss: Callable, outputs: Any, targets: Any) -> jax.Array:
 def compile_step(name: str, step: Callable, model: Layer, loss: Callable, shardings: Any = None) -> Callable:
     """Compile ``step(optimizer, trainables, non_trainables, state, …, inputs)`` for any optimizer; ``name`` made it.
 
-    What is returned takes the inputs as keywords, of any name. The old variables and the old state are donated. The new ones are put where ``shardings`` says, if it is given.
-    ``needs_key`` of the result is that of the model.
+    What is returned takes the inputs as keywords, of any name. The old variables and the old state are donated; the new ones are
+    put where ``shardings`` says, if it is given. ``needs_key`` of the result is that of the model.
 
     Raises:
       ValueError: in the name of ``name``, if the model is no layer or the loss no function.

@@ -33,7 +33,7 @@ def average(decay, old: Any, new: Any) -> Any:
     r"""Exponential moving averages, :math:`a \leftarrow \beta a + (1 - \beta) x`, in the dtypes of ``new``."""
 
     @functools.cache
-    def shares(dtype):  # once for all weights: computed for each, they would be two more instructions of each
+    def shares(dtype):  # once for all weights: computed for each, they take a third of the time to trace
         share = jnp.asarray(decay, dtype)
         return share, 1 - share
 
