@@ -14,7 +14,7 @@ import jax
 
 from benchmarks import contest
 from benchmarks.workload import OURS, PACKED
-from mlax_tutorial.timing import in_words
+from mlax_tutorial.inspection.timing import in_words
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 PACKAGES = ("jax", "jaxlib", "numpy", "optax", "flax", "equinox", "dm-haiku")

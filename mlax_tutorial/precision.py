@@ -26,9 +26,9 @@ from mlax_tutorial.nn.hyperparameters import (
     show,
 )
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.nn.series import child
 from mlax_tutorial.nn.stack import Wrapper
-from mlax_tutorial.numeric import accumulator, is_floating
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.drop_in import advance, compile_step, scalar
 from mlax_tutorial.optim.paths import arrays, check_structure, place, refuse_layers

@@ -27,6 +27,7 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.tables import as_html, as_text
 from mlax_tutorial.optim.paths import (
     arrays,
     fits,
@@ -38,7 +39,6 @@ from mlax_tutorial.optim.paths import (
     strangers,
     unlike,
 )
-from mlax_tutorial.tables import as_html, as_text
 
 
 def count(tree: Any) -> int:

@@ -28,7 +28,7 @@ from jax.extend.core import primitives
 # earlier one must find it first.
 from jax.interpreters import mlir
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 
 PRODUCTS = (primitives.dot_general_p, primitives.conv_general_dilated_p)
 

@@ -12,7 +12,7 @@ import time
 
 from jax.extend import core
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 
 SECONDS = 20.0  # of work: a right answer takes three at most, but machines differ
 BUSY = 4  # by the clock it may take so many times as long: other programs, or a sleep

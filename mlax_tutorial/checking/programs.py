@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial import gradients as slopes
-from mlax_tutorial import jaxprs, retracing
 from mlax_tutorial.checking.compare import named, same
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.checking.reader import Raised, describe_error, original, underlying
+from mlax_tutorial.inspection import gradients as slopes
+from mlax_tutorial.inspection import jaxprs, retracing
 
 # Primitives that only wrap others: not counted as equations.
 _WRAPPERS = {
@@ -87,7 +87,7 @@ def gradients(function, reference=None, *arguments, argnums=0, finite_difference
     """The gradient equals the reference's, and the slope that finite differences measure.
 
     Results that are not scalars are summed with weights first. Finite differences are those of
-    `mlax_tutorial.gradients`; they tell a wrong gradient from a right one, not a good one from a better.
+    `mlax_tutorial.inspection.gradients`; they tell a wrong gradient from a right one, not a good one from a better.
     """
     shown = {"input": named(reference or function, arguments)}
     for leaf in jax.tree.leaves(result := function(*arguments)):

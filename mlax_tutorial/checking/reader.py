@@ -15,7 +15,7 @@ import jax
 from mlax_tutorial.checking import limits
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
-from mlax_tutorial.retracing import underlying
+from mlax_tutorial.inspection.retracing import underlying
 
 _PACKAGE = pathlib.Path(__file__).parent.parent
 _LIBRARIES = tuple(str(pathlib.Path(module.__file__).parent) + "/" for module in (ast, jax))

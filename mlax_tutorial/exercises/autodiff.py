@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial import costs, jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks
 from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.inspection import costs, jaxprs
 
 
 def _matches(got, expected, rtol=1e-4, atol=1e-5):

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs
 from mlax_tutorial.checking.programs import under
+from mlax_tutorial.inspection import jaxprs
 
 # recorded
 

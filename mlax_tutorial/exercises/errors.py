@@ -10,10 +10,10 @@ import numpy as np
 from jax import lax
 from jax.experimental import checkify
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs
 from mlax_tutorial.checking.programs import forget, fresh, under
 from mlax_tutorial.checking.reader import original
+from mlax_tutorial.inspection import jaxprs
 
 
 def _no_tracers(got, advice):

@@ -9,8 +9,8 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs, reader
+from mlax_tutorial.inspection import jaxprs
 
 # mse
 

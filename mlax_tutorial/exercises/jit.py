@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from mlax_tutorial import retracing
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs
 from mlax_tutorial.checking.programs import forget
 from mlax_tutorial.checking.reader import guard, original
+from mlax_tutorial.inspection import retracing
 
 # traces
 

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks
 from mlax_tutorial.checking.describe import describe, is_key
 from mlax_tutorial.checking.programs import fresh, under
 from mlax_tutorial.checking.reader import as_theirs, bare
+from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.viz import _keys_page, keys
 
 # What several checks share

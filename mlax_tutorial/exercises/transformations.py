@@ -9,12 +9,12 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
-from mlax_tutorial import costs, jaxprs
 from mlax_tutorial.checking import Exercise, Failed, Mistake, checks
 from mlax_tutorial.checking.outcome import NotAttempted
 from mlax_tutorial.checking.programs import fresh, under
 from mlax_tutorial.checking.reader import guard
-from mlax_tutorial.dtypes import strays
+from mlax_tutorial.inspection import costs, jaxprs
+from mlax_tutorial.inspection.dtypes import strays
 
 # reached
 

@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.numeric import accumulator, varying_like
+from mlax_tutorial.nn.numeric import accumulator, varying_like
 
 
 def attention_logits(query, key, *, accum_dtype=None, precision=None):

@@ -18,7 +18,7 @@ from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.nn.numeric import accumulator
 
 
 def orthogonal(key, shape, dtype):

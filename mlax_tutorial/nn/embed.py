@@ -10,7 +10,7 @@ from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import multiply
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.nn.numeric import accumulator
 
 
 def unit_rows(key, shape, dtype):

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.nn.numeric import real
 from mlax_tutorial.nn.values import by_value
-from mlax_tutorial.numeric import real
 
 
 def hyperparameter(canonicalize: Callable[[Any], Any], **options) -> Any:

@@ -16,8 +16,8 @@ from mlax_tutorial.nn.hyperparameters import (
     integer,
     show,
 )
+from mlax_tutorial.nn.numeric import is_floating
 from mlax_tutorial.nn.values import by_value, portable
-from mlax_tutorial.numeric import is_floating
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))

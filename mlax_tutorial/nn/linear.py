@@ -19,7 +19,7 @@ from mlax_tutorial.nn.hyperparameters import (
     optional,
 )
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.nn.numeric import accumulator
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), inline=True)

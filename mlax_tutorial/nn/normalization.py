@@ -27,7 +27,7 @@ from mlax_tutorial.nn.hyperparameters import (
     small,
 )
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.nn.numeric import accumulator
 
 
 def _axis_name(value):

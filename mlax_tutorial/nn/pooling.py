@@ -18,8 +18,8 @@ from mlax_tutorial.nn.hyperparameters import (
     show,
 )
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import accumulator
 from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes
-from mlax_tutorial.numeric import accumulator
 
 
 def _ascending(value):

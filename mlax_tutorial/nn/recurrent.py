@@ -11,7 +11,7 @@ from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.numeric import accumulator, varying_like
+from mlax_tutorial.nn.numeric import accumulator, varying_like
 
 
 def cell(value) -> Any:

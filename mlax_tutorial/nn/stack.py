@@ -11,8 +11,8 @@ from mlax_tutorial.nn.composite import Container
 from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.nn.numeric import varying_like
 from mlax_tutorial.nn.series import child
-from mlax_tutorial.numeric import varying_like
 
 
 class Wrapper(Container):

@@ -18,23 +18,24 @@ without a new trace; its switches are static. It is two pure functions::
   ``where=lambda path: "bias" not in path``.
 """
 
-from mlax_tutorial.optim.accumulate import Accumulate, AccumulateState
-from mlax_tutorial.optim.adagrad import Adagrad, AdagradState
-from mlax_tutorial.optim.adam import Adam, AdamState, AdamW
-from mlax_tutorial.optim.chain import Chain, ChainState
-from mlax_tutorial.optim.clipping import ClipByGlobalNorm, ClipByValue
-from mlax_tutorial.optim.freeze import Freeze, FreezeState
+from mlax_tutorial.optim.adaptive import Adagrad, AdagradState, Adam, AdamState, AdamW, RMSProp, RMSPropState
 from mlax_tutorial.optim.lion import Lion, LionState
-from mlax_tutorial.optim.master_weights import MasterWeights, MasterWeightsState
-from mlax_tutorial.optim.moving_average import ExponentialMovingAverage, ExponentialMovingAverageState
-from mlax_tutorial.optim.optimizer import Optimizer, Transformation
+from mlax_tutorial.optim.optimizer import Optimizer, Transformation, apply_updates
 from mlax_tutorial.optim.packed import Packed, PackedState
-from mlax_tutorial.optim.rmsprop import RMSProp, RMSPropState
 from mlax_tutorial.optim.schedules import Constant, CosineDecay, LinearDecay, Schedule, StepDecay, WarmUp
 from mlax_tutorial.optim.sgd import SGD, SGDState
+from mlax_tutorial.optim.transformations import Chain, ChainState, ClipByGlobalNorm, ClipByValue, WeightDecay
 from mlax_tutorial.optim.tunable import OptimizerError
-from mlax_tutorial.optim.updates import apply_updates
-from mlax_tutorial.optim.weight_decay import WeightDecay
+from mlax_tutorial.optim.wrappers import (
+    Accumulate,
+    AccumulateState,
+    ExponentialMovingAverage,
+    ExponentialMovingAverageState,
+    Freeze,
+    FreezeState,
+    MasterWeights,
+    MasterWeightsState,
+)
 
 __all__ = [
     "SGD", "Accumulate", "AccumulateState", "Adagrad", "AdagradState", "Adam", "AdamState", "AdamW", "Chain", "ChainState",

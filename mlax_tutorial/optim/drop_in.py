@@ -8,9 +8,8 @@ import jax
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer, check_layer
-from mlax_tutorial.numeric import is_floating
-from mlax_tutorial.optim.optimizer import Optimizer
-from mlax_tutorial.optim.updates import apply_updates
+from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.optim.optimizer import Optimizer, apply_updates
 
 
 def check_optimizer(name: str, optimizer: Any) -> None:

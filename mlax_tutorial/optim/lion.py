@@ -11,8 +11,8 @@ from mlax_tutorial.optim.moments import average, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, rate
+from mlax_tutorial.optim.transformations import decayed
 from mlax_tutorial.optim.tunable import at_least, decay, number, switch
-from mlax_tutorial.optim.weight_decay import decayed
 
 
 class LionState(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.nn.numeric import accumulator
 
 
 def zeros(trainables: Any, dtype: Any = None, wide: bool = False) -> Any:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.nn.numeric import is_real, real
 from mlax_tutorial.nn.values import by_value, portable
-from mlax_tutorial.numeric import is_real, real
 
 
 class OptimizerError(ValueError):

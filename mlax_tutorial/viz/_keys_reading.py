@@ -13,7 +13,7 @@ import math
 import jax
 import numpy as np
 
-from mlax_tutorial.jaxprs import subjaxprs
+from mlax_tutorial.inspection.jaxprs import subjaxprs
 from mlax_tutorial.viz import _keys_loops, _keys_rules
 from mlax_tutorial.viz._keys_ledger import Ledger, Place, Use, Value, holds_keys, loops_of
 

@@ -1,6 +1,6 @@
 """How the figures write jaxprs: variables named a, b, c, …, and equations in few words."""
 
-from mlax_tutorial.jaxprs import subjaxprs
+from mlax_tutorial.inspection.jaxprs import subjaxprs
 
 
 class Names:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.viz import _batching_page
 from mlax_tutorial.viz._notation import letters
 

@@ -1,6 +1,6 @@
 """``viz.jit_cache``: the cache of a jitted function filling, call by call.
 
-`mlax_tutorial.retracing` notes what happens, and `Cache` shows it: in a notebook as a figure to step through, in a terminal as a table.
+`mlax_tutorial.inspection.retracing` notes what happens, and `Cache` shows it: in a notebook as a figure to step through, in a terminal as a table.
 The markup is made in `_caches_page`.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from mlax_tutorial.retracing import Watched, watch
+from mlax_tutorial.inspection.retracing import Watched, watch
 from mlax_tutorial.viz import _caches_page
 
 

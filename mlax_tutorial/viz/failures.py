@@ -1,9 +1,9 @@
 """``viz.traceback``: an error taken apart, one's own lines marked, those of libraries folded away.
 
-The error is read by `mlax_tutorial.failures`; the markup is made in `_failures_page`.
+The error is read by `mlax_tutorial.inspection.failures`; the markup is made in `_failures_page`.
 """
 
-from mlax_tutorial import failures
+from mlax_tutorial.inspection import failures
 from mlax_tutorial.viz import _failures_page
 
 
@@ -28,7 +28,7 @@ def traceback(error) -> Traceback:
     without paths and addresses.
 
     Args:
-      error: an exception, caught by ``except``, or what `mlax_tutorial.failures.fails` has caught. In a terminal JAX
+      error: an exception, caught by ``except``, or what `mlax_tutorial.inspection.failures.fails` has caught. In a terminal JAX
         removes its own frames (``jax_traceback_filtering``), so that there are none to be shown.
 
     Returns:

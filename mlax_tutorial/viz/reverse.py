@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.viz import _reverse_page
 from mlax_tutorial.viz._notation import Names, letters, literal, type_of
 

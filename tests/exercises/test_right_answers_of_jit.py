@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from mlax_tutorial import retracing
 from mlax_tutorial.exercises import jit
+from mlax_tutorial.inspection import retracing
 
 from .right_answers import FAILED, PASSED, Answers
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.exercises import tracing, welcome
+from mlax_tutorial.inspection import jaxprs
 
 from .right_answers import PASSED, Answers
 

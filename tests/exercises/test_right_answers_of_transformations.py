@@ -9,8 +9,8 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
-from mlax_tutorial import jaxprs
 from mlax_tutorial.exercises import transformations
+from mlax_tutorial.inspection import jaxprs
 from tests.exercises.right_answers import FAILED, PASSED, Answers
 
 right, wrong = Answers(PASSED), Answers(FAILED)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn
+from mlax_tutorial.inspection.retracing import counted
 from mlax_tutorial.nn import attention
-from mlax_tutorial.retracing import counted
 
 
 def draw(seed, *shape, dtype=jnp.float32):

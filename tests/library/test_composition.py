@@ -15,7 +15,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from mlax_tutorial import nn, optim, saving
-from mlax_tutorial.retracing import counted
+from mlax_tutorial.inspection.retracing import counted
 
 VOCABULARY, WIDTH, LENGTH, DEPTH = 11, 8, 6, 8
 IDS = np.random.default_rng(0).integers(0, VOCABULARY, (4, LENGTH)).astype("int32")

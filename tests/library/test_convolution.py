@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import jaxprs, nn
+from mlax_tutorial import nn
+from mlax_tutorial.inspection import jaxprs
 
 DRAW = np.random.default_rng(0).normal
 

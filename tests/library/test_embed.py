@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn
-from mlax_tutorial.jaxprs import count
+from mlax_tutorial.inspection.jaxprs import count
 
 LAYER = nn.Embed(5, 3)
 

@@ -9,8 +9,8 @@ import pytest
 from jax.test_util import check_grads
 
 from mlax_tutorial import nn
-from mlax_tutorial.dtypes import DTYPES, floating_leaves, strays
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.inspection.dtypes import DTYPES, floating_leaves, strays
+from mlax_tutorial.nn.numeric import accumulator
 from tests.library.rows import LAYERS, classes, public_classes
 
 QUICK_TO_COMPILE = True

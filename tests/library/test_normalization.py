@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn
-from mlax_tutorial.dtypes import floating_leaves, strays
-from mlax_tutorial.jaxprs import walk
+from mlax_tutorial.inspection.dtypes import floating_leaves, strays
+from mlax_tutorial.inspection.jaxprs import walk
 from mlax_tutorial.nn import normalization
 
 

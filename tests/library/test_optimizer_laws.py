@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn, optim
-from mlax_tutorial.dtypes import DTYPES, strays
-from mlax_tutorial.numeric import accumulator
+from mlax_tutorial.inspection.dtypes import DTYPES, strays
+from mlax_tutorial.nn.numeric import accumulator
 from tests.library.rows import OPTIMIZER_ROWS, OPTIMIZERS, classes, public_classes
 from tests.library.rows.optimizers import RATE
 

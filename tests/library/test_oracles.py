@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn, optim
-from mlax_tutorial.jaxprs import walk
+from mlax_tutorial.inspection.jaxprs import walk
 
 RNG = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial import nn, optim, precision, sharding, training, trees
-from mlax_tutorial.jaxprs import count, walk
+from mlax_tutorial.inspection.jaxprs import count, walk
 from mlax_tutorial.precision import (
     DynamicLossScale,
     MixedPrecision,

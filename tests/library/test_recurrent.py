@@ -9,8 +9,8 @@ import pytest
 from jax import lax
 
 from mlax_tutorial import nn
-from mlax_tutorial.jaxprs import walk
-from mlax_tutorial.retracing import counted
+from mlax_tutorial.inspection.jaxprs import walk
+from mlax_tutorial.inspection.retracing import counted
 
 
 def draw(seed, *shape, dtype=jnp.float32):

@@ -256,8 +256,8 @@ def test_digits_of_tagged_cells(book, tag, code):
         ("y = Out[3]", "give the value a name"),
         ("from IPython.display import clear_output", "leaves nothing to validate"),
         ("handle = display(x, display_id=True)", "an output that is updated"),
-        ("%%time\nx = 1", "mlax_tutorial.timing"),
-        ("%timeit f()", "mlax_tutorial.timing"),
+        ("%%time\nx = 1", "mlax_tutorial.inspection.timing"),
+        ("%timeit f()", "mlax_tutorial.inspection.timing"),
         ("# NBVAL_IGNORE_OUTPUT\nx = 1", "by a tag of the cell"),
     ],
 )

@@ -13,7 +13,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial import nn, optim, sharding, training
-from mlax_tutorial.jaxprs import walk
+from mlax_tutorial.inspection.jaxprs import walk
 from tests.settings import configured
 
 X = jax.random.normal(jax.random.key(0), (100, 4))

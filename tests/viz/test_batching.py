@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mlax_tutorial import jaxprs, viz
+from mlax_tutorial import viz
+from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.viz import batching
 
 X = jnp.ones((8, 3))

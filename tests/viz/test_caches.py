@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mlax_tutorial import retracing, viz
+from mlax_tutorial import viz
+from mlax_tutorial.inspection import retracing
 
 X = jnp.ones(3)
 SPEC = jax.ShapeDtypeStruct((3,), jnp.float32)

@@ -8,7 +8,7 @@ import jax
 import pytest
 
 from mlax_tutorial import viz
-from mlax_tutorial.failures import fails
+from mlax_tutorial.inspection.failures import fails
 from tests.settings import configured
 from tests.test_failures import KINDS, MACHINE, fail
 

@@ -249,7 +249,7 @@ CODE = {
     r"(?<![\w.])Out\[": "`Out[n]` depends on what ran before: give the value a name",
     r"\bclear_output\b": "`clear_output` leaves nothing to validate: print once, at the end",
     r"\bdisplay_id\s*=|\bupdate_display\b": "an output that is updated cannot be validated: show it once, at the end",
-    r"^\s*%%?(?:time|timeit|prun)\b": "its output is a time: use `mlax_tutorial.timing`, and assert a ratio",
+    r"^\s*%%?(?:time|timeit|prun)\b": "its output is a time: use `mlax_tutorial.inspection.timing`, and assert a ratio",
     r"#\s*(?:NBVAL_\w+|PYTEST_VALIDATE_IGNORE_OUTPUT)": "say it by a tag of the cell: `nbval-ignore-output`",
 }
 

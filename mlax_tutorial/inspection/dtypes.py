@@ -8,7 +8,7 @@ every such value. Nothing is computed.
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import timing
+from mlax_tutorial.inspection import timing
 
 
 class Machine:

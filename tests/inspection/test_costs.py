@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mlax_tutorial.costs import cost, cost_of, itemize
+from mlax_tutorial.inspection.costs import cost, cost_of, itemize
 
 X, W = jnp.ones((64, 32)), jnp.ones((32, 16))
 IMAGES, KERNELS = jnp.ones((2, 4, 9, 8)), jnp.ones((6, 4, 3, 2))

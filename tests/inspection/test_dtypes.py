@@ -7,8 +7,8 @@ import pytest
 from jax import lax
 
 from mlax_tutorial import nn
-from mlax_tutorial.dtypes import floating_leaves, strays
-from mlax_tutorial.jaxprs import lines
+from mlax_tutorial.inspection.dtypes import floating_leaves, strays
+from mlax_tutorial.inspection.jaxprs import lines
 
 X = jax.ShapeDtypeStruct((4,), jnp.bfloat16)
 

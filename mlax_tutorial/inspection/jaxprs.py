@@ -383,7 +383,7 @@ def limit_loops(fun, limit):
     >>> limit_loops(endless, 1000)(0.5)
     Traceback (most recent call last):
         ...
-    mlax_tutorial.jaxprs.LoopLimitError: a loop did not end within 1,000 iterations
+    mlax_tutorial.inspection.jaxprs.LoopLimitError: a loop did not end within 1,000 iterations
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from mlax_tutorial import gradients
+from mlax_tutorial.inspection import gradients
 from tests.settings import configured
 
 X = jnp.linspace(-1.0, 2.0, 7)

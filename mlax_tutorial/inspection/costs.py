@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 
 # One operation for each element of the result, if there is a floating number among inputs and results.
 ELEMENTWISE = frozenset(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import jaxprs
+from mlax_tutorial.inspection import jaxprs
 
 X = jnp.linspace(0.1, 0.9, 3)
 MATRIX = jnp.arange(9.0).reshape(3, 3) / 10 + jnp.eye(3)

@@ -1,4 +1,4 @@
-"""`mlax_tutorial.failures`: errors of twenty kinds and more, read; and code that should fail and does not."""
+"""`mlax_tutorial.inspection.failures`: errors of twenty kinds and more, read; and code that should fail and does not."""
 
 import functools
 import gc
@@ -12,8 +12,8 @@ import pytest
 from jax import lax
 from jax.experimental import checkify
 
-from mlax_tutorial import failures
-from mlax_tutorial.failures import fails
+from mlax_tutorial.inspection import failures
+from mlax_tutorial.inspection.failures import fails
 from tests.settings import configured
 
 X = jnp.arange(3.0)

@@ -10,7 +10,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from mlax_tutorial.jaxprs import round_products
+from mlax_tutorial.inspection.jaxprs import round_products
 from tools import rehearse
 from tools.notebooks.places import Book, Problem
 from tools.rehearse import is_rounding, rounded_products

@@ -1,4 +1,4 @@
-"""`mlax_tutorial.retracing`: how often a function is traced, and why."""
+"""`mlax_tutorial.inspection.retracing`: how often a function is traced, and why."""
 
 import functools
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import retracing
+from mlax_tutorial.inspection import retracing
 
 X = jnp.ones(3)
 

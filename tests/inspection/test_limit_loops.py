@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial.jaxprs import LoopLimitError, limit_loops
+from mlax_tutorial.inspection.jaxprs import LoopLimitError, limit_loops
 
 LIMIT = 1000
 

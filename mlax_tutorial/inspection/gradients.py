@@ -103,7 +103,7 @@ def check(function, *args, argnums=0, directions=2) -> Report:
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from mlax_tutorial import gradients
+      >>> from mlax_tutorial.inspection import gradients
       >>> gradients.check(jnp.sin, 0.0).ok
       True
       >>> @jax.custom_jvp
@@ -114,7 +114,7 @@ def check(function, *args, argnums=0, directions=2) -> Report:
       >>> gradients.check(cube, 1.0, directions=1)
       Traceback (most recent call last):
           ...
-      mlax_tutorial.gradients.GradientError: the derivatives do not fit the function:
+      mlax_tutorial.inspection.gradients.GradientError: the derivatives do not fit the function:
       ...
 
     Reference: C. J. F. Ridders, *Accurate computation of F'(x) and F'(x) F''(x)*, Advances in Engineering Software
