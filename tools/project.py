@@ -40,3 +40,12 @@ def colab_url(notebook: str, root: pathlib.Path = ROOT) -> str:
     """
     slug = repository(root).removeprefix("https://github.com/")
     return f"https://colab.research.google.com/github/{slug}/blob/{revision(root)}/{notebook}"
+
+
+def page_url(page: str, root: pathlib.Path = ROOT) -> str:
+    """The address of a page of the published book, named as Sphinx names it.
+
+    >>> page_url("book/glossary")  # doctest: +ELLIPSIS
+    'https://.../book/glossary.html'
+    """
+    return f"{_pyproject(root)['project']['urls']['Documentation'].rstrip('/')}/{page}.html"

@@ -61,7 +61,10 @@ def explain(source: Source, error: kernel.CellError) -> str:
     """An error in a cell, with the place in the source where it must be mended."""
     text = str(error)
     if source.lines[error.index] and (match := re.search(r"Cell In\[\d+\], line (\d+)", text)):
-        line = source.lines[error.index] + int(match[1]) - 1
+        added = len(canonical.skeleton(source).cells[error.index].source.splitlines()) - len(
+            source.cells[error.index].source.splitlines()
+        )
+        line = source.lines[error.index] + int(match[1]) - 1 - added
         text = f"{source.path}, line {line}:\n{text}"
     message = textwrap.indent(text, "    ")
     return f"{source.place(error.index)} failed:\n{message}\nThe notebook of before is left as it was."
@@ -89,6 +92,27 @@ def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
             cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
             cell.outputs = canonical.outputs(cell.outputs)
     return Executed(notebook, seconds, over, [name for name in modules if not name.startswith("..")])
+
+
+def reworded(book: Book, source: Source, entry: dict | None, before) -> nbformat.NotebookNode | None:
+    """The notebook with the source's new text and the outputs of before, if no code and nothing that it ran with has changed."""
+    if entry is None or before is None or entry["notebook"] != inputs.digest(canonical.dumps(before).encode()):
+        return None
+    if entry["package"] != inputs.package_hash(book, entry["modules"]) or entry["locked"] != inputs.locked(book):
+        return None
+    notebook = canonical.skeleton(source)
+    now = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    stored = [cell for cell in before.cells if cell.cell_type == "code"]
+    if [_bare(cell) for cell in now] != [_bare(cell) for cell in stored]:
+        return None
+    for cell, old in zip(now, stored, strict=True):
+        cell.outputs, cell.execution_count = old.outputs, old.execution_count
+    return notebook
+
+
+def _bare(cell) -> str:
+    """A code cell without the title that Colab folds it under."""
+    return re.sub(r"\A#@title [^\n]*\n", "", cell.source)
 
 
 def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
@@ -121,6 +145,13 @@ def build_one(book: Book, name: str, *, force: bool = False, measure: bool = Fal
     if why is None:
         return f"{name}: unchanged"
     before = earlier(book, name)
+    if not (force or measure) and (notebook := reworded(book, source, entry, before)):
+        text = canonical.dumps(notebook)
+        record.write_beside(book.notebook(name), text)
+        ran = Executed(notebook, entry["seconds"], {}, entry["modules"])
+        kept = {key: entry[key] for key in ("seconds", "over", "hardware", "python", "jax", "date")}
+        record.store(book, name, new_entry(book, source, ran, text) | kept)
+        return f"{name}: {title}: its text changed, and no code; nothing ran"
     try:
         ran = execute(book, source)
     except kernel.CellError as error:

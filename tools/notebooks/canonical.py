@@ -4,7 +4,7 @@ import re
 
 import nbformat
 
-from tools.notebooks import likeness
+from tools.notebooks import fences, likeness
 from tools.notebooks.sources import ACCELERATORS, Source, tags
 
 LANGUAGE = {  # no version: the book is built on several Pythons
@@ -29,12 +29,36 @@ def skeleton(source: Source) -> nbformat.NotebookNode:
         metadata |= {"accelerator": accelerator, "colab": {"gpuType": ACCELERATORS[accelerator]}}
     return nbformat.from_dict(
         {
-            "cells": [dict(cell) for cell in source.cells],
+            "cells": [_portable(cell, source) for cell in source.cells],
             "metadata": metadata,
             "nbformat": 4,
             "nbformat_minor": 5,
         }
     )
+
+
+# What Colab writes above a cell whose code it folds; JupyterLab folds it, too, and the page leaves it out or folds it.
+FORMS = {
+    "test": "#@title A test of what was said above: it runs, and need not be read",
+    "hide-input": "#@title The code behind what is shown below",
+}
+
+
+def _portable(cell, source: Source) -> dict:
+    """A cell of a source as the notebook holds it: for Colab, GitHub and JupyterLab."""
+    cell = nbformat.from_dict(dict(cell))
+    if cell.cell_type == "markdown":
+        cell.source = fences.to_notebook(cell.source, source.name)
+        return cell
+    for tag, title in FORMS.items():
+        if tag in tags(cell):
+            cell.source = f"{title}\n{cell.source}"
+            cell.metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
+    if "test" in tags(cell):
+        cell.metadata["tags"] = [*tags(cell), "remove-cell"]
+    if "predict" in tags(cell):  # as Colab and as JupyterLab note an output that is folded
+        cell.metadata |= {"collapsed": True, "jupyter": {"outputs_hidden": True}}
+    return cell
 
 
 def _text(text: str) -> str:

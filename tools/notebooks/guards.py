@@ -25,9 +25,11 @@ TAGS = {
     "hide-input",
     "hide-output",
     "nbval-ignore-output",
+    "predict",
     "raises-exception",
     "remove-cell",
     "scroll-output",
+    "test",
 }
 
 
@@ -51,7 +53,7 @@ class Chapter:
     def place(self, index: int) -> str:
         """Names a cell of the notebook by its place in the source, as long as the two are in step."""
         cells = self.source.cells
-        if index < len(cells) and cells[index].source == self.notebook.cells[index].source:
+        if index < len(cells) and cells[index]["id"] == self.notebook.cells[index].get("id"):
             return self.source.place(index)
         return f"{self.path}: cell {index}"
 

@@ -6,6 +6,7 @@ import importlib.metadata
 import re
 import tomllib
 
+from tools.notebooks import canonical
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.sources import Source
 
@@ -22,8 +23,9 @@ def digest(*parts: bytes) -> str:
 
 
 def source_hash(source: Source) -> str:
-    """The source's text, and the set-up cell that is inserted into it."""
-    return digest(source.text.encode(), source.cells[1].source.encode())
+    """The source's text, and the cells that become of it: the set-up cell among them."""
+    cells = canonical.skeleton(source).cells
+    return digest(source.text.encode(), *(cell.source.encode() for cell in cells))
 
 
 def package_files(book: Book, modules: list[str]) -> list[str]:

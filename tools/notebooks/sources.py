@@ -7,12 +7,17 @@ import re
 import jupytext.myst
 import nbformat
 
-from tools.notebooks import setup_cell
+from tools.notebooks import fences, setup_cell
 from tools.notebooks.places import Book, Problem
 
 # The keys that a source's header may have under `chapter:`.
-CHAPTER_KEYS = {"number", "accelerator", "summary", "execute", "seconds"}
+CHAPTER_KEYS = {"number", "accelerator", "summary", "execute", "needs"}
 ACCELERATORS = {"GPU": "T4", "TPU": "V5E1"}  # the kind of machine that Colab offers first
+
+# How fast a chapter is read: words of prose, and lines of code that are shown, in a minute.
+WORDS, LINES = 200, 15
+EXERCISE = re.compile(r"^#{2,4}\s+(Exercise: (\w+) ([★☆]{3}) \((\d+) min\))[ \t]*$", re.MULTILINE)
+UNSEEN = {"hide-cell", "hide-input", "remove-cell", "test"}  # tags of cells whose code the page does not show at once
 
 CELL_SECONDS = 20.0  # a cell's limit; the tag `limit-40s` raises it for one cell
 CHAPTER_SECONDS = 60.0
@@ -106,4 +111,56 @@ def read(book: Book, name: str) -> Source:
         key = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:12]
         seen[key] = seen.get(key, 0) + 1
         cell["id"] = key if seen[key] == 1 else f"{key}-{seen[key]}"
-    return Source(name, where, text, chapter, cells, lines)
+    source = Source(name, where, text, chapter, cells, lines)
+    for index, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            try:
+                fences.to_notebook(cell.source, name, book.root)
+            except fences.FenceError as error:
+                raise Problem(f"{source.place(index)}: {error}") from None
+    if "number" in chapter:
+        _add_facts(book, source)
+    return source
+
+
+def _add_facts(book: Book, source: Source) -> None:
+    """Put the chapter's header under its title: how long it takes, what it needs, teaches and runs on."""
+    needed = []
+    for name in source.chapter.get("needs", ()):
+        if not book.source(name).exists():
+            raise Problem(f"{source.path}: `needs` names {name!r}, which is no chapter in book/_src/")
+        needed.append(f"[{_title(book, name)}]({name}.ipynb)")
+    accelerator = source.chapter.get("accelerator")
+    facts = {
+        "Time": f"{reading_minutes(source)} minutes to read, {exercise_minutes(source)} minutes of exercises",
+        "Needs": ", ".join(needed) or "Python and NumPy",
+        "Teaches": source.chapter.get("summary", ""),
+        "Runs on": "any CPU" + (f", faster on a {accelerator}, which Colab offers" if accelerator else ""),
+    }
+    lines = "\n".join(f"{name}: {value}" for name, value in facts.items() if value)
+    first = source.cells[0]
+    first["source"] = re.sub(
+        r"^(#\s+.*)$", lambda title: f"{title[1]}\n\n:::{{facts}}\n{lines}\n:::", first["source"], count=1, flags=re.M
+    )
+
+
+def _title(book: Book, name: str) -> str:
+    found = re.search(r"^#\s+(.*\S)", book.source(name).read_text(encoding="utf-8"), re.MULTILINE)
+    return found[1] if found else name
+
+
+def reading_minutes(source: Source) -> int:
+    """How long the text and the code that is shown take to read, in steps of five minutes."""
+    words = lines = 0
+    for cell in source.cells:
+        if cell.cell_type == "markdown":
+            words += len(re.sub(r"^:::.*$|\]\([^)]*\)", "", cell.source, flags=re.MULTILINE).split())
+        elif not UNSEEN & set(tags(cell)):
+            lines += len(cell.source.splitlines())
+    return max(5, 5 * round((words / WORDS + lines / LINES) / 5))
+
+
+def exercise_minutes(source: Source) -> int:
+    """What the headings of the chapter's exercises add up to."""
+    texts = (cell.source for cell in source.cells if cell.cell_type == "markdown")
+    return sum(int(match[4]) for text in texts for match in EXERCISE.finditer(text))

@@ -3,12 +3,16 @@
 `_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
 """
 
-from . import anchors, assets, boxes, pages, reference
+from . import anchors, assets, boxes, cells, exercises, pages, predictions, reference, terms
 
 
 def setup(app):
     anchors.setup(app)
     boxes.setup(app)
+    cells.setup(app)
+    exercises.setup(app)
+    predictions.setup(app)
+    terms.setup(app)
     pages.setup(app)
     reference.setup(app)
     assets.setup(app)

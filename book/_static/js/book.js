@@ -1,0 +1,140 @@
+// Predictions, exercises, terms and asides. Without this script all of it can be read; with it, it can be answered and remembered.
+// What the reader writes stays in this browser.
+
+(() => {
+
+const memory = {
+  get(key) {
+    try { return localStorage.getItem(`book:${key}`); } catch { return null; }
+  },
+  set(key, value) {
+    try {
+      if (value) localStorage.setItem(`book:${key}`, value);
+      else localStorage.removeItem(`book:${key}`);
+    } catch { /* a browser that stores nothing forgets at the end of the visit */ }
+  },
+};
+
+const element = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+};
+
+const page = location.pathname.split("/").pop().replace(/\.html$/, "");
+
+// --- predictions: a list of choices, or a line to write on ---
+
+for (const question of document.querySelectorAll(".book-predict")) {
+  const key = `${page}:${question.id}`;
+  const answered = memory.get(key) ?? "";
+  const list = question.querySelector(":scope > ul");
+  if (list) {
+    const group = element("fieldset", { class: "book-choices" }, element("legend", { class: "book-visually-hidden" }, "Your answer"));
+    [...list.children].forEach((item, index) => {
+      const id = `${question.id}-${index}`;
+      const input = element("input", { type: "radio", name: question.id, id });
+      input.checked = answered === String(index);
+      input.addEventListener("change", () => memory.set(key, String(index)));
+      const label = element("label", { for: id });
+      label.append(...(item.children.length === 1 && item.firstElementChild.localName === "p" ? item.firstElementChild : item).childNodes);
+      group.append(element("div", {}, input, label));
+    });
+    list.replaceWith(group);
+  } else {
+    const id = `${question.id}-answer`;
+    const input = element("input", { type: "text", id, autocomplete: "off", placeholder: "Your answer, before you look" });
+    input.value = answered;
+    input.addEventListener("input", () => memory.set(key, input.value));
+    question.append(element("div", { class: "book-answer" }, element("label", { for: id, class: "book-visually-hidden" }, "Your answer"), input));
+  }
+}
+
+// --- exercises: done or not ---
+
+for (const head of document.querySelectorAll(".book-exercise-head[data-exercise]")) {
+  const card = head.closest(".book-exercise");
+  const key = `done:${head.dataset.exercise}`;
+  const box = element("input", { type: "checkbox", id: `done-${head.dataset.exercise}` });
+  const show = () => card.classList.toggle("book-done", box.checked);
+  box.checked = memory.get(key) !== null;
+  box.addEventListener("change", () => { memory.set(key, box.checked ? "1" : ""); show(); });
+  card.querySelector(".book-exercise-actions").prepend(
+    element("label", { class: "book-exercise-done" }, box, document.createTextNode("I have solved it")));
+  show();
+}
+
+// --- terms: the definition beside the link ---
+
+const terms = JSON.parse(document.getElementById("book-terms")?.textContent ?? "{}");
+const bubble = element("div", { class: "book-definition", role: "tooltip", id: "book-definition", hidden: "" });
+if (Object.keys(terms).length) document.body.append(bubble);
+let asked = null;
+
+const hide = () => {
+  bubble.hidden = true;
+  asked?.removeAttribute("aria-describedby");
+  asked = null;
+};
+
+const define = (link, slug) => {
+  hide();
+  asked = link;
+  const more = element("a", { href: link.href, tabindex: "-1" }, "Glossary");
+  bubble.replaceChildren(...terms[slug].split(/(`[^`]+`)/).map((part) =>
+    part.startsWith("`") ? element("code", {}, part.slice(1, -1)) : part), " ", more);
+  bubble.hidden = false;
+  link.setAttribute("aria-describedby", bubble.id);
+  const at = link.getClientRects()[0] ?? link.getBoundingClientRect();
+  const width = Math.min(352, document.documentElement.clientWidth - 16);
+  bubble.style.width = `${width}px`;
+  const below = at.bottom + bubble.offsetHeight + 12 < innerHeight || at.top < bubble.offsetHeight + 12;
+  bubble.style.top = `${scrollY + (below ? at.bottom + 6 : at.top - bubble.offsetHeight - 6)}px`;
+  bubble.style.left = `${Math.max(8, Math.min(at.left, document.documentElement.clientWidth - width - 8))}px`;
+};
+
+for (const link of document.querySelectorAll('#book a[href*="glossary.html#"]')) {
+  const slug = link.hash.slice(1);
+  if (!terms[slug]) continue;
+  link.classList.add("book-term");
+  let touched = false;
+  link.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") define(link, slug); });
+  link.addEventListener("pointerdown", (event) => { touched = event.pointerType !== "mouse"; });
+  link.addEventListener("focus", () => { if (!touched) define(link, slug); });
+  link.addEventListener("click", (event) => {
+    if (!touched || asked === link) return; // a second tap follows the link
+    event.preventDefault();
+    define(link, slug);
+  });
+  link.addEventListener("blur", hide);
+  link.addEventListener("pointerleave", (event) => {
+    if (event.pointerType === "mouse" && !bubble.contains(event.relatedTarget)) hide();
+  });
+}
+bubble.addEventListener("pointerleave", hide);
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+document.addEventListener("pointerdown", (event) => { if (!bubble.contains(event.target) && event.target !== asked) hide(); });
+
+// --- asides stand open in a margin that is wide enough ---
+
+const margin = matchMedia("(min-width: 1500px)");
+const place = () => {
+  for (const aside of document.querySelectorAll("details.book-aside")) {
+    aside.removeAttribute("name"); // those of one name would close each other
+    aside.open = margin.matches;
+  }
+};
+margin.addEventListener("change", place);
+place();
+
+// --- on paper everything is open ---
+
+let closed = [];
+addEventListener("beforeprint", () => {
+  closed = [...document.querySelectorAll("#book details:not([open])")];
+  for (const each of closed) each.open = true;
+});
+addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+
+})();
