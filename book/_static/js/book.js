@@ -118,7 +118,7 @@ document.addEventListener("pointerdown", (event) => { if (!bubble.contains(event
 
 // --- asides stand open in a margin that is wide enough ---
 
-const margin = matchMedia("(min-width: 1500px)");
+const margin = matchMedia("(min-width: 1850px)");
 const place = () => {
   for (const aside of document.querySelectorAll("details.book-aside")) {
     aside.removeAttribute("name"); // those of one name would close each other
@@ -127,6 +127,12 @@ const place = () => {
 };
 margin.addEventListener("change", place);
 place();
+
+// --- a search hit is in view ---
+
+addEventListener("load", () => setTimeout(() => {
+  if (!location.hash) document.querySelector("#book .highlighted")?.scrollIntoView({ block: "center" });
+}, 0));
 
 // --- on paper everything is open ---
 
