@@ -96,9 +96,15 @@ def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
 
 def reworded(book: Book, source: Source, entry: dict | None, before) -> nbformat.NotebookNode | None:
     """The notebook with the source's new text and the outputs of before, if no code and nothing that it ran with has changed."""
-    if entry is None or before is None or entry["notebook"] != inputs.digest(canonical.dumps(before).encode()):
+    if (
+        entry is None
+        or before is None
+        or entry["notebook"] != inputs.digest(canonical.dumps(before).encode())
+    ):
         return None
-    if entry["package"] != inputs.package_hash(book, entry["modules"]) or entry["locked"] != inputs.locked(book):
+    if entry["package"] != inputs.package_hash(book, entry["modules"]) or entry["locked"] != inputs.locked(
+        book
+    ):
         return None
     notebook = canonical.skeleton(source)
     now = [cell for cell in notebook.cells if cell.cell_type == "code"]

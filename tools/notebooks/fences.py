@@ -120,7 +120,9 @@ def _quotation(text: str) -> str:
 
 # A link to a page, `[text](glossary.md#trace)`, or into this one, `[text](#a-heading)`; not a picture, not an address.
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\])\((?:([\w/]+)\.md)?(#[\w-]+)?\)")
-BLOCK = re.compile(r"^([ \t]*(?:>[ \t]*)*)(`{3,}|~{3,}).*?^\1\2[ \t]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S)
+BLOCK = re.compile(
+    r"^([ \t]*(?:>[ \t]*)*)(`{3,}|~{3,}).*?^\1\2[ \t]*$|(`+)(?!`).+?(?<!`)\3(?!`)", re.M | re.S
+)
 
 
 def _links(text: str, page: str, root: pathlib.Path) -> str:

@@ -12,13 +12,14 @@ import re
 
 import nbformat
 
-from tools.notebooks import build, canonical, claims, exercises, pages, record, sources
+from tools.notebooks import build, canonical, claims, exercises, fences, pages, record, sources
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.sources import Source, tags
 
 BUILD = "run `.venv/bin/python -m tools.notebooks build {}`"
 
 TAGS = {
+    "asserts-by-lesson",  # the lesson is about the assertion that the cell shows
     "exact-digits",  # the cell's digits are the same on every machine, however many they are
     "full-width",
     "hide-cell",
@@ -225,6 +226,80 @@ def few_digits(chapter: Chapter):
                 break
 
 
+def shown_everywhere(chapter: Chapter):
+    """Nothing is left of the source's own fences and links, which Colab and GitHub would show raw."""
+    for index, cell in chapter.markdown():
+        prose = CODE_BLOCK.sub("", cell.source)
+        for match in re.finditer(r"^[ \t>]*:::.*$|\]\([\w/]+\.md\b[^)]*\)", prose, re.MULTILINE):
+            yield (
+                f"{chapter.place(index)}: {match[0].strip()!r} would be shown raw in Colab or lead nowhere: see "
+                "tools/notebooks/fences.py for what can be written"
+            )
+
+
+def predictions_stay_hidden(chapter: Chapter):
+    """The answer to a prediction, its output, stands in no text outside of the lid that the reader opens."""
+    asked = None  # the index of the cell whose question is open, and the question
+    for index, kind, text in _predictions(chapter.source.cells):
+        if kind == "reveal":
+            asked = None
+        elif kind == "predict" and asked is None:
+            asked = index, text
+        elif kind == "predict":
+            break
+    if asked is not None:
+        yield (
+            f"{chapter.source.place(asked[0])}: the prediction {asked[1][:50]!r} is never answered: write what comes out, and "
+            "why, into a fence `:::{reveal}` behind its cell"
+        )
+    cells = chapter.source.cells
+    printed = {}
+    for index, cell in chapter.code():
+        if "predict" in tags(cell):
+            lines = (
+                line.strip()
+                for mime, text in texts(cell)
+                if mime == "text/plain"
+                for line in text.splitlines()
+            )
+            printed |= {line: index for line in lines if len(line) >= 12}
+    for index, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            open_text = " ".join(
+                part if isinstance(part, str) else part.text
+                for part in fences.parts(cell.source)
+                if isinstance(part, str) or part.kind != "reveal"
+            )
+            for line, shown in printed.items():
+                if line in open_text:
+                    yield (
+                        f"{chapter.source.place(index)}: says {line[:40]!r}, the answer to the prediction of "
+                        f"{chapter.source.place(shown)}: move it into the fence `:::{{reveal}}`"
+                    )
+
+
+def _predictions(cells):
+    """The fences `predict` and `reveal` of a chapter in their order, as index, kind and first line."""
+    for index, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            for part in fences.parts(cell.source):
+                if not isinstance(part, str) and part.kind in ("predict", "reveal"):
+                    yield index, part.kind, part.text.partition("\n")[0]
+
+
+def tests_are_out_of_sight(chapter: Chapter):
+    """What a reader sees is what a reader would write: assertions and verdicts stand in cells with the tag `test`."""
+    for index, cell in chapter.code():
+        if sources.UNSEEN & set(tags(cell)) or "asserts-by-lesson" in tags(cell):
+            continue
+        tree = parse(cell.source)
+        if tree and any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
+            yield (
+                f"{chapter.place(index)}: an `assert` in sight: move it into a cell of its own behind this one, with the tag "
+                "`test`; or tag the cell `asserts-by-lesson` if the lesson is about it"
+            )
+
+
 PREDICTION = re.compile(r"\*\*(?:Commit to an answer|Predict)\b")
 
 
@@ -288,11 +363,13 @@ def lines_fit(chapter: Chapter):
 
 
 def ignored_outputs_are_asserted(chapter: Chapter):
+    cells = chapter.notebook.cells
     for index, cell in chapter.code():
-        if "nbval-ignore-output" in tags(cell) and not asserts(cell.source):
+        behind = itertools.takewhile(lambda cell: "test" in tags(cell), cells[index + 1 :])
+        if "nbval-ignore-output" in tags(cell) and not any(asserts(each.source) for each in (cell, *behind)):
             yield (
                 f"{chapter.place(index)}: tagged `nbval-ignore-output` without an `assert`: "
-                "assert what the text says about this output"
+                "assert what the text says about this output, in a cell with the tag `test` behind it"
             )
 
 
@@ -438,7 +515,9 @@ GUARDS = (
     fences_and_roles,
     nothing_remote,
     few_digits,
+    shown_everywhere,
     predictions_are_revealed,
+    predictions_stay_hidden,
     code_can_be_validated,
     lines_fit,
     ignored_outputs_are_asserted,

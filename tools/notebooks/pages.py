@@ -1,9 +1,9 @@
-"""Pages made from the record: `book/status.md`, those on claims and exercises, and the README's table of chapters."""
+"""Generated pages: `book/status.md`, those on claims, exercises and names, and the README's table of chapters."""
 
 import json
 
 from tools import project
-from tools.notebooks import claims, exercises, record
+from tools.notebooks import claims, exercises, names, record
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.tables import chapters, heading, link, table
 
@@ -122,6 +122,7 @@ def _texts(book: Book) -> dict:
         book.status: status(book),
         book.claims_page: claims.page(book, devices(book)),
         book.exercises_page: exercises.page(book),
+        book.names_page: names.page(book),
     }
     readme = _readme(book)
     return texts if readme is None else texts | {book.readme: readme}

@@ -58,9 +58,13 @@ class Book:
         return self.folder / "exercises.md"
 
     @property
+    def names_page(self) -> pathlib.Path:
+        return self.folder / "names.md"
+
+    @property
     def generated(self) -> list[pathlib.Path]:
         """Pages that are written by `python -m tools.notebooks pages`, whole."""
-        return [self.status, self.claims_page, self.exercises_page]
+        return [self.status, self.claims_page, self.exercises_page, self.names_page]
 
     @property
     def readme(self) -> pathlib.Path:

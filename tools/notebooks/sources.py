@@ -17,7 +17,12 @@ ACCELERATORS = {"GPU": "T4", "TPU": "V5E1"}  # the kind of machine that Colab of
 # How fast a chapter is read: words of prose, and lines of code that are shown, in a minute.
 WORDS, LINES = 200, 15
 EXERCISE = re.compile(r"^#{2,4}\s+(Exercise: (\w+) ([★☆]{3}) \((\d+) min\))[ \t]*$", re.MULTILINE)
-UNSEEN = {"hide-cell", "hide-input", "remove-cell", "test"}  # tags of cells whose code the page does not show at once
+UNSEEN = {
+    "hide-cell",
+    "hide-input",
+    "remove-cell",
+    "test",
+}  # tags of cells whose code the page does not show at once
 
 CELL_SECONDS = 20.0  # a cell's limit; the tag `limit-40s` raises it for one cell
 CHAPTER_SECONDS = 60.0
@@ -140,7 +145,11 @@ def _add_facts(book: Book, source: Source) -> None:
     lines = "\n".join(f"{name}: {value}" for name, value in facts.items() if value)
     first = source.cells[0]
     first["source"] = re.sub(
-        r"^(#\s+.*)$", lambda title: f"{title[1]}\n\n:::{{facts}}\n{lines}\n:::", first["source"], count=1, flags=re.M
+        r"^(#\s+.*)$",
+        lambda title: f"{title[1]}\n\n:::{{facts}}\n{lines}\n:::",
+        first["source"],
+        count=1,
+        flags=re.M,
     )
 
 

@@ -49,7 +49,11 @@ class Aside(Region):
         (region,) = super().run()
         title = region["title"] or "Aside"
         summary = f'<summary><span>{title}</span></summary><div class="book-aside-text">'
-        return [html('<details class="book-aside" name="aside">' + summary), *region.children, html("</div></details>")]
+        return [
+            html('<details class="book-aside" name="aside">' + summary),
+            *region.children,
+            html("</div></details>"),
+        ]
 
 
 class Facts(Directive):

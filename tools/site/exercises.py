@@ -40,7 +40,9 @@ def cards(app, doctree):
         section[0].children = [nodes.Text(exercise.title)]
         section.insert(0, html(_head(label, found[2], found[3], found[4], name)))
         cell = next((cell for cell in cells if f"ex.{found[2]}.check(" in "".join(cell["source"])), None)
-        colab = project.colab_url(f"book/{name}.ipynb", book.root) + (f"#scrollTo={cell['id']}" if cell else "")
+        colab = project.colab_url(f"book/{name}.ipynb", book.root) + (
+            f"#scrollTo={cell['id']}" if cell else ""
+        )
         section.append(html(_foot(exercise, colab)))
 
 

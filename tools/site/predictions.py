@@ -21,7 +21,9 @@ def assemble(app, doctree):
         outputs = _outputs_before(reveal)
         for output in outputs:
             output.parent.remove(output)
-        opening = html(f'<details class="book-reveal"><summary>{reveal["title"] or fences.REVEAL}</summary><div>')
+        opening = html(
+            f'<details class="book-reveal"><summary>{reveal["title"] or fences.REVEAL}</summary><div>'
+        )
         shown = nodes.container("", *outputs, classes=["cell", "book-reveal-output"]) if outputs else None
         children = [opening, *([shown] if outputs else []), *reveal.children, html("</div></details>")]
         reveal.replace_self(children)
