@@ -37,9 +37,10 @@ def skeleton(source: Source) -> nbformat.NotebookNode:
     )
 
 
-# What Colab writes above a cell whose code it folds; JupyterLab folds it, too, and the page leaves it out or folds it.
+# What Colab writes above a cell whose code it folds; JupyterLab folds it, too. The page leaves out what has the
+# tag `remove-cell`: assertions and verdicts, which are for the book's tests.
 FORMS = {
-    "test": "#@title A test of what was said above: it runs, and need not be read",
+    "remove-cell": "#@title A test of what was said above: it runs, and need not be read",
     "hide-input": "#@title The code behind what is shown below",
 }
 
@@ -54,8 +55,6 @@ def _portable(cell, source: Source) -> dict:
         if tag in tags(cell):
             cell.source = f"{title}\n{cell.source}"
             cell.metadata |= {"cellView": "form", "jupyter": {"source_hidden": True}}
-    if "test" in tags(cell):
-        cell.metadata["tags"] = [*tags(cell), "remove-cell"]
     if "predict" in tags(cell):  # as Colab and as JupyterLab note an output that is folded
         cell.metadata |= {"collapsed": True, "jupyter": {"outputs_hidden": True}}
     return cell

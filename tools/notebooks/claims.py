@@ -100,8 +100,14 @@ def places(cells) -> list[Shown]:
             section = _last_heading(cell.source) or section
             continue
         for claim in of(cell):
-            counts[claim] = counts.get(claim, 0) + 1
             says = [text for id_, text in verdicts(cell) if id_ == claim]
+            shown_before = next((place for place in reversed(found) if place.claim == claim), None)
+            if (
+                "remove-cell" in tags(cell) and shown_before
+            ):  # not on the page: the verdict on the cell before it
+                shown_before.verdicts += says
+                continue
+            counts[claim] = counts.get(claim, 0) + 1
             found.append(Shown(claim, section, anchor(claim, counts[claim]), says))
     return found
 

@@ -30,7 +30,6 @@ TAGS = {
     "raises-exception",
     "remove-cell",
     "scroll-output",
-    "test",
 }
 
 
@@ -288,7 +287,7 @@ def _predictions(cells):
 
 
 def tests_are_out_of_sight(chapter: Chapter):
-    """What a reader sees is what a reader would write: assertions and verdicts stand in cells with the tag `test`."""
+    """What a reader sees is what a reader would write: assertions and verdicts stand in cells with the tag `remove-cell`."""
     for index, cell in chapter.code():
         if sources.UNSEEN & set(tags(cell)) or "asserts-by-lesson" in tags(cell):
             continue
@@ -296,7 +295,7 @@ def tests_are_out_of_sight(chapter: Chapter):
         if tree and any(isinstance(node, ast.Assert) for node in ast.walk(tree)):
             yield (
                 f"{chapter.place(index)}: an `assert` in sight: move it into a cell of its own behind this one, with the tag "
-                "`test`; or tag the cell `asserts-by-lesson` if the lesson is about it"
+                "`remove-cell`; or tag the cell `asserts-by-lesson` if the lesson is about it"
             )
 
 
@@ -365,11 +364,11 @@ def lines_fit(chapter: Chapter):
 def ignored_outputs_are_asserted(chapter: Chapter):
     cells = chapter.notebook.cells
     for index, cell in chapter.code():
-        behind = itertools.takewhile(lambda cell: "test" in tags(cell), cells[index + 1 :])
+        behind = itertools.takewhile(lambda cell: "remove-cell" in tags(cell), cells[index + 1 :])
         if "nbval-ignore-output" in tags(cell) and not any(asserts(each.source) for each in (cell, *behind)):
             yield (
                 f"{chapter.place(index)}: tagged `nbval-ignore-output` without an `assert`: "
-                "assert what the text says about this output, in a cell with the tag `test` behind it"
+                "assert what the text says about this output, in a cell with the tag `remove-cell` behind it"
             )
 
 

@@ -17,12 +17,7 @@ ACCELERATORS = {"GPU": "T4", "TPU": "V5E1"}  # the kind of machine that Colab of
 # How fast a chapter is read: words of prose, and lines of code that are shown, in a minute.
 WORDS, LINES = 200, 15
 EXERCISE = re.compile(r"^#{2,4}\s+(Exercise: (\w+) ([★☆]{3}) \((\d+) min\))[ \t]*$", re.MULTILINE)
-UNSEEN = {
-    "hide-cell",
-    "hide-input",
-    "remove-cell",
-    "test",
-}  # tags of cells whose code the page does not show at once
+UNSEEN = {"hide-cell", "hide-input", "remove-cell"}  # tags of cells whose code the page does not show at once
 
 CELL_SECONDS = 20.0  # a cell's limit; the tag `limit-40s` raises it for one cell
 CHAPTER_SECONDS = 60.0

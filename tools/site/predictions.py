@@ -40,7 +40,7 @@ def _outputs_before(reveal):
         if isinstance(node, nodes.container) and "cell" in node["classes"]:
             if "tag_predict" in node["classes"]:
                 found[:0] = [part for part in node.children if "cell_output" in part.get("classes", ())]
-            elif "tag_test" not in node["classes"]:
+            else:
                 break
         elif "book-predict" in getattr(node, "attributes", {}).get("classes", ()):
             break
