@@ -96,7 +96,7 @@ def _portable(fence: Fence) -> str | None:
     if fence.kind == "reveal":
         return f"<details>\n<summary><b>{fence.title or REVEAL}</b></summary>\n\n{body}\n\n</details>"
     if fence.kind == "facts":
-        return _quotation("\n".join(f"**{name}** {value}  " for name, value in facts(fence)).rstrip())
+        return _quotation("\n".join(f"- **{name}:** {value}" for name, value in facts(fence)))
     if fence.kind == "predict":
         return _quotation(f"**{fence.title or 'Predict'}**\n\n{body}")
     if fence.kind == "aside":
