@@ -25,6 +25,8 @@ IMPORT = re.compile(r"(?:^|[;\n])\s*(?:from\s+([\w.]+)\s+import\s+\(?([\w, ]+)|i
 # Pytest reads these for every test.
 ALWAYS = ("pytest.ini",)
 RECORDS = "tests/passed"
+# The package does not know of the repository; what the tools write into it decides no outcome.
+KNOW_NO_FILES = {("mlax_tutorial",), ("tools",)}
 NOT_SOURCE = {"__pycache__", "_build", "node_modules"}
 
 
@@ -248,6 +250,14 @@ class _Reader(ast.NodeVisitor):
                 self.files |= self.project.module(str(name.value))
                 self.files |= self.project.module(f"{name.value}.__main__")
 
+    def visit_JoinedStr(self, node):
+        """`f"tests.distributed.{module}"`: any module of that package."""
+        for part in node.values:
+            text = getattr(part, "value", None)
+            if isinstance(text, str) and re.fullmatch(r"(\w+\.)+", text) and self.is_package(text.rstrip(".")):
+                self.files |= self.project.package(text.rstrip("."))
+        self.generic_visit(node)
+
     def visit_Constant(self, node):
         """Names of modules, paths of files, and programs, as strings."""
         text = node.value
@@ -256,8 +266,10 @@ class _Reader(ast.NodeVisitor):
         if len(text) < 200 and "\n" not in text:
             if re.fullmatch(r"\w+(\.\w+)+", text):
                 self.files |= self.project.module(text)
-            if "." in text and not text.startswith((".", "/")):
-                for path in (text, f"{self.folder.as_posix()}/{text}"):
+            if self.folder.parts[:1] not in KNOW_NO_FILES and not text.startswith((".", "/")):
+                beside = f"{self.folder.as_posix()}/{text}"
+                # A script that a test starts may be named without its suffix.
+                for path in (text, beside, f"{beside}.py"):
                     if self.project.exists(path) and not path.startswith(RECORDS):
                         self.files.add(path)
         if "import" in text:
