@@ -2,7 +2,9 @@
 
 Imports are followed wherever they stand: at the top, in functions, in the code cells of notebooks, in programs that are
 strings and run in a process of their own. What cannot be followed counts as a dependency on everything, unless a comment
-on its line says what it imports: `# imports: mlax_tutorial.exercises.*`, or `# imports: nothing of this project`.
+on its line says what it imports: `# imports: mlax_tutorial.exercises.*`, or `# imports: nothing of this project`. Likewise a
+test that knows where the repository lies depends on all files, unless a comment of it says what it reads there:
+`# reads: book/*.ipynb`, or `# reads: nothing else`.
 """
 
 import ast
@@ -21,6 +23,9 @@ DYNAMIC = {
 }  # fmt: skip
 LISTING = {"glob", "iglob", "iterdir", "listdir", "rglob", "scandir", "walk"}
 DECLARED = re.compile(r"#\s*imports:\s*(.+)$")
+READS = re.compile(r"^\s*# reads: (.+)$", re.MULTILINE)
+# What leads from a test to the repository.
+PLACES = {"tools.project", "tools.notebooks.places"}
 IMPORT = re.compile(r"(?:^|[;\n])\s*(?:from\s+([\w.]+)\s+import\s+\(?([\w, ]+)|import\s+([\w., ]+))")
 # Pytest reads these for every test.
 ALWAYS = ("pytest.ini",)
@@ -40,7 +45,8 @@ class Project:
     def digest(self, name: str) -> str:
         """The hash of a file's content."""
         if name not in self._hashes:
-            self._hashes[name] = hashlib.sha256((self.root / name).read_bytes()).hexdigest()
+            content = (self.root / name).read_bytes() if self.exists(name) else b"missing"
+            self._hashes[name] = hashlib.sha256(content).hexdigest()
         return self._hashes[name]
 
     def files(self, *units: str) -> list[str]:
@@ -59,7 +65,7 @@ class Project:
     def direct(self, name: str) -> set[str]:
         """The files that a file names by itself."""
         if name not in self._direct:
-            if name.endswith((".py", ".ipynb")):
+            if name.endswith((".py", ".ipynb")) and self.exists(name):
                 self._direct[name] = _Reader(self, name).files | self._beside(name)
             else:
                 self._direct[name] = set()
@@ -151,6 +157,10 @@ class _Reader(ast.NodeVisitor):
         except SyntaxError:
             self.files |= project.everything
             return
+        self.reads = READS.findall(text)
+        for pattern in " ".join(self.reads).replace("nothing else", "").replace(",", " ").split():
+            found = {path.relative_to(project.root).as_posix() for path in project.root.glob(pattern)}
+            self.files |= {name for name in found if project.exists(name)}
         _drop_docstrings(tree)
         self.visit(tree)
 
@@ -176,16 +186,24 @@ class _Reader(ast.NodeVisitor):
                 continue
             if alias.name in DYNAMIC and alias.asname:
                 self.dynamic(node)
-            self.add(f"{module}.{alias.name}")
+            if f"{module}.{alias.name}" in PLACES:
+                self.knows_the_repository()
+            self.files |= self.project.module(f"{module}.{alias.name}")
             self.aliases[alias.asname or alias.name] = f"{module}.{alias.name}"
 
     def add(self, dotted: str):
         self.files |= self.project.module(dotted)
+        if dotted in PLACES:
+            self.knows_the_repository()
         # A script's own folder comes first on its path.
         if not self.project.module(dotted) and self.folder.name:
             self.files |= self.project.module(f"{self.folder.as_posix().replace('/', '.')}.{dotted}") - {
                 f"{self.folder.as_posix()}/__init__.py"
             }
+
+    def knows_the_repository(self):
+        if self.folder.parts[:1] == ("tests",) and not self.reads:
+            self.files |= self.project.listed(".")
 
     def is_package(self, dotted: str) -> bool:
         return (self.project.root / dotted.replace(".", "/")).is_dir()
@@ -209,6 +227,8 @@ class _Reader(ast.NodeVisitor):
     def names(self, node, name):
         if name in DYNAMIC:
             self.dynamic(node)
+        if name == "parents":
+            self.knows_the_repository()
         if name in LISTING and self.folder.parts[:1] == ("tests",):
             self.files |= self.project.listed(self.folder.as_posix())
 
@@ -231,9 +251,12 @@ class _Reader(ast.NodeVisitor):
             self.files |= self.project.everything
         elif declared[1].strip() != "nothing of this project":
             for dotted in re.split(r"[,\s]+", declared[1].strip()):
-                whole = dotted.endswith(".*")
-                found = (self.project.package if whole else self.project.module)(dotted.removesuffix(".*"))
-                self.files |= found or self.project.everything
+                whole, dotted = dotted.endswith(".*"), dotted.removesuffix(".*")
+                path = dotted.replace(".", "/")
+                if self.project.exists(f"{path}.py") or self.is_package(dotted):
+                    self.files |= (self.project.package if whole else self.project.module)(dotted)
+                else:  # the comment is out of date
+                    self.files |= self.project.everything
 
     # Strings
 
@@ -254,7 +277,11 @@ class _Reader(ast.NodeVisitor):
         """`f"tests.distributed.{module}"`: any module of that package."""
         for part in node.values:
             text = getattr(part, "value", None)
-            if isinstance(text, str) and re.fullmatch(r"(\w+\.)+", text) and self.is_package(text.rstrip(".")):
+            if (
+                isinstance(text, str)
+                and re.fullmatch(r"(\w+\.)+", text)
+                and self.is_package(text.rstrip("."))
+            ):
                 self.files |= self.project.package(text.rstrip("."))
         self.generic_visit(node)
 

@@ -16,8 +16,8 @@ from tools.passed import record
 
 # Options that change no outcome, by how they begin; and those that do, which become part of every key.
 HARMLESS = ("-q", "-v", "-n", "-p", "-r", "-s", "--dist", "--durations", "--tb", "--color", "--capture", "--passed",
-            "--ignore", "--junit", "--no-header", "--basetemp")  # fmt: skip
-KEYED = ("--nbval", "--doctest", "--fewer-wrong-answers")
+            "--ignore", "--junit", "--no-header", "--basetemp", "--rootdir")  # fmt: skip
+KEYED = ("--nbval", "--doctest")
 WITH_VALUE = ("-n", "-p", "-r", "--dist", "--durations", "--tb", "--color", "--capture", "--passed", "--passed-under",
               "--ignore", "--basetemp", "--nbval-sanitize-with")  # fmt: skip
 # They look at the repository as a whole.
@@ -28,6 +28,8 @@ ALWAYS_RUN = (
     "tests/test_requirements.py",
     "tests/benchmarks",
 )
+# What a test takes of which nobody knows.
+SECONDS_A_TEST = 0.3
 # Skips that follow from the code and the versions; any other may be due to the machine, and is no pass.
 SETTLED = ("draws nothing", "consumes no key", "jax hides this one's jaxpr", "the argument is no tree",
            "its compiler sees through the barrier", "the guard of older versions sees less")  # fmt: skip
@@ -62,6 +64,18 @@ class _LeftOut:
 class _Worker(_LeftOut):
     def __init__(self, config):
         super().__init__(config, config.workerinput["passed_left_out"])
+        self.seconds = config.workerinput["passed_seconds"]
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items):
+        """Files that take long come first, so that the workers are done at about the same time."""
+        tests = collections.Counter(item.nodeid.partition("::")[0] for item in items)
+
+        def expected(item):
+            unit = item.nodeid.partition("::")[0]
+            return -self.seconds.get(unit, SECONDS_A_TEST * tests[unit])
+
+        items.sort(key=expected)
 
 
 class _Controller(_LeftOut):
@@ -79,6 +93,10 @@ class _Controller(_LeftOut):
         self.ignored = [pathlib.Path(each).resolve() for each in config.getoption("ignore") or ()]
         under = config.getoption("--passed-under")
         self.under = (self.root / under).resolve() if under else self.root
+        # What this machine measured counts more than what the record says.
+        units = self.record.units()
+        self.expected = {unit: self.record.seconds(unit) for unit in units} | self.record.measured()
+        config.option.loadscopereorder = False  # xdist would sort by the number of tests
         if not self.foreign:
             units = [unit for unit in self.record.units() if self._is_asked_for(unit)]
             self.left_out = frozenset(unit for unit in units if self.record.covers(unit))
@@ -103,6 +121,7 @@ class _Controller(_LeftOut):
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
         node.workerinput["passed_left_out"] = sorted(self.left_out)
+        node.workerinput["passed_seconds"] = self.expected
 
     def pytest_collection_finish(self, session):
         self._collected(item.nodeid for item in session.items)
@@ -134,6 +153,8 @@ class _Controller(_LeftOut):
             session.exitstatus = pytest.ExitCode.OK
         yield
         if not self.foreign:
+            passed = {unit: seconds for unit, seconds in self.seconds.items() if self._passed(unit)}
+            self.record.measured(passed)
             self.record.note(
                 {
                     unit: self.seconds[unit] if self._passed(unit) else None

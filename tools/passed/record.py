@@ -51,10 +51,18 @@ class Record:
     """
 
     def __init__(
-        self, environment, *, runner=(), settings=(), installed=None, committed=False, root=project.ROOT
+        self,
+        environment,
+        *,
+        runner=(),
+        settings=(),
+        installed=None,
+        committed=False,
+        python=None,
+        root=project.ROOT,
     ):
         self.environment, self.root = environment, root
-        self.path = root / RECORDS / f"{environment}-py{circumstances.python()}.jsonl"
+        self.path = root / RECORDS / f"{environment}-py{python or circumstances.python()}.jsonl"
         self._runner, self._project = list(runner), Project(root)
         self._settings = [*settings, *(circumstances.here() if installed is None else installed)]
         self._keys, self._ran, self.left_out = {}, set(), []
@@ -118,6 +126,7 @@ class Record:
     def note(self, outcomes: dict[str, float | None]) -> None:
         """Many units at once: the seconds of each that passed, None for one that failed."""
         self._ran |= set(outcomes)
+        self.measured({unit: seconds for unit, seconds in outcomes.items() if seconds is not None})
         if os.environ.get("CI") == "true" or self.refusal:
             return
         outcomes = {
@@ -138,6 +147,21 @@ class Record:
                     kept.append(line | {"seal": _seal(self.environment, line)})
             self._write(kept)
             self._lines = kept
+
+    @property
+    def clock(self) -> pathlib.Path:
+        """Seconds of whatever ran on this machine, remembered or not: for the order of a run, and for projections."""
+        return self.root / ".cache" / "passed" / f"{self.environment}.json"
+
+    def measured(self, seconds: dict[str, float] | None = None) -> dict[str, float]:
+        """The seconds of units that ran on this machine; adds the given ones."""
+        known = json.loads(self.clock.read_text(encoding="utf-8")) if self.clock.exists() else {}
+        if seconds:
+            with self._alone():
+                self.clock.parent.mkdir(parents=True, exist_ok=True)
+                known |= {unit: round(each, 1) for unit, each in seconds.items()}
+                write_beside(self.clock, json.dumps(known, indent=0, sort_keys=True) + "\n")
+        return known
 
     def _holds(self, line: dict, outcomes: dict) -> bool:
         """Whether a line stays: what ran was judged anew; for the rest, its file must be there."""
