@@ -92,11 +92,11 @@ test-book: .venv/.made ## compare every stored output (nbval)
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site
 
-# They compile without optimizations, in two thirds of the time, and grade every third wrong answer: they are about JAX. Left
-# out is what does not depend on JAX or runs on the newest alone (benchmarks); `make test-colab` runs the chapters.
+# They compile without optimizations, in two thirds of the time. Left out is what does not depend on JAX or runs on the newest
+# alone (benchmarks); `make test-colab` runs the chapters.
 OLDEST := tests/benchmarks tests/colab tests/data tests/notebooks tests/site tests/tpu tests/test_requirements.py
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) tests --fewer-wrong-answers $(addprefix --ignore ,$(OLDEST))
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) tests $(addprefix --ignore ,$(OLDEST))
 
 test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ
 	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run --times 1

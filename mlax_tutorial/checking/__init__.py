@@ -76,7 +76,7 @@ The reader then writes, in the notebook::
 """
 
 from mlax_tutorial.checking import checks, inputs
-from mlax_tutorial.checking.exercise import Exercise, Mistake
+from mlax_tutorial.checking.exercise import Exercise
 from mlax_tutorial.checking.outcome import Failed, Outcome
 
-__all__ = ["Exercise", "Failed", "Mistake", "Outcome", "checks", "inputs"]
+__all__ = ["Exercise", "Failed", "Outcome", "checks", "inputs"]
