@@ -72,11 +72,11 @@ def check(lookup):
             got=got,
         )
     checks.same(got, expected, input={"table": endless, "ids": everything})
-    _check_lookup_of_other_tables(lookup, table, everything)
+    _check_other_tables(lookup, table, everything)
     checks.works_under_jit(lookup, table, everything)
 
 
-def _check_lookup_of_other_tables(lookup, table, everything):
+def _check_other_tables(lookup, table, everything):
     dtypes = {
         jnp.bfloat16: "an array that is made without a dtype is float32.",
         jnp.int32: "`0.0` is a weak float, and turns whole numbers into floating ones; 0 does not.",

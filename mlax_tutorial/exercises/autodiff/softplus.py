@@ -56,7 +56,7 @@ def check(softplus):
     if not {name for name, _ in rules} - {"relu"}:
         raise Failed("Your function has no rule of its own: put `@jax.custom_jvp` above it, and give it one.")
     for x in points:
-        _check_softplus_slopes(softplus, jnp.float32(x))
+        _check_slopes(softplus, jnp.float32(x))
     with under("`jax.jvp`"):
         _, forward = jax.jvp(fresh(softplus), (jnp.float32(1.0),), (jnp.float32(3.0),))
     checks.same(forward, 3 * jax.nn.sigmoid(jnp.float32(1.0)), where="in forward mode, for a tangent of 3")
@@ -71,7 +71,7 @@ def _names_inside(equation):
     return [e.primitive.name for _, jaxpr in jaxprs.subjaxprs(equation) for _, e in jaxprs.walk(jaxpr)]
 
 
-def _check_softplus_slopes(softplus, x):
+def _check_slopes(softplus, x):
     wide = np.float64(x)
     first = 1 / (1 + np.exp(-wide)) if wide > -700 else 0.0
     for order, exact in ((1, first), (2, first * (1 - first))):

@@ -10,11 +10,11 @@ from mlax_tutorial.checking.programs import under
 
 
 def solution(x, activation, powers):
-    return of(x, activation, tuple(powers))
+    return _features_of(x, activation, tuple(powers))
 
 
 @functools.partial(jax.jit, static_argnames=("activation", "powers"))
-def of(x, activation, powers):
+def _features_of(x, activation, powers):
     return jnp.stack([activation(x) ** n for n in powers])
 
 

@@ -14,11 +14,11 @@ from mlax_tutorial.exercises.transformations._cases import for_this_case, refuse
 
 def solution(function, low, high):
     program = jax.make_jaxpr(function)(low)
-    (result,) = _of(program, [(low, high)])
+    (result,) = _bounds_of(program, [(low, high)])
     return result
 
 
-def _of(program, inputs):
+def _bounds_of(program, inputs):
     jaxpr = program.jaxpr
     known = {v: (c, c) for v, c in zip(jaxpr.constvars, program.consts, strict=True)}
     known.update(zip(jaxpr.invars, inputs, strict=True))
@@ -39,7 +39,7 @@ def bounds_after(equation, intervals):
         return equation.primitive.bind(*map(jnp.asarray, inputs), **params)
 
     if name in ("jit", "pjit", "custom_jvp_call"):
-        return _of(params["jaxpr" if "jaxpr" in params else "call_jaxpr"], intervals)
+        return _bounds_of(params["jaxpr" if "jaxpr" in params else "call_jaxpr"], intervals)
     lows, highs = zip(*intervals, strict=True)
     if name in ("add", "max", "exp", "tanh", "broadcast_in_dim", "reshape"):  # these rise with each input
         return [(bind(*lows), bind(*highs))]

@@ -15,13 +15,13 @@ from mlax_tutorial.inspection import jaxprs
 def solution(function):
     def rule(bind, left, right, **params):
         if not jaxprs.asks_for_highest(params["precision"]):
-            left, right = to_bfloat16(left), to_bfloat16(right)
+            left, right = _to_bfloat16(left), _to_bfloat16(right)
         return bind(left, right, **params)
 
     return jaxprs.interpret(function, {"dot_general": rule, "conv_general_dilated": rule})
 
 
-def to_bfloat16(x):
+def _to_bfloat16(x):
     return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7) if x.dtype == jnp.float32 else x
 
 
@@ -65,7 +65,7 @@ def check(rounded):
         bits = lax.bitcast_convert_type(x, jnp.uint32) & jnp.uint32(0xFFFF0000)
         return lax.bitcast_convert_type(bits, jnp.float32)
 
-    low = to_bfloat16
+    low = _to_bfloat16
     run(
         "a product, x @ w",
         product,

@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.exercises.errors.features import exercise, of
+from mlax_tutorial.exercises.errors.features import _features_of, exercise
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -86,12 +86,12 @@ def by_powers(x, activation, powers):
 
 @answers.wrong("The order of the powers")
 def features_sorted(x, activation, powers):
-    return of(x, activation, tuple(sorted(powers)))
+    return _features_of(x, activation, tuple(sorted(powers)))
 
 
 @answers.wrong("stands twice in the result")
 def as_a_set(x, activation, powers):
-    return of(x, activation, tuple(dict.fromkeys(powers)))
+    return _features_of(x, activation, tuple(dict.fromkeys(powers)))
 
 
 @functools.partial(jax.jit, static_argnames="powers")

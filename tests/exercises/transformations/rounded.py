@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core
 
-from mlax_tutorial.exercises.transformations.rounded import exercise, solution, to_bfloat16
+from mlax_tutorial.exercises.transformations.rounded import _to_bfloat16, exercise, solution
 from mlax_tutorial.inspection import jaxprs
 from tests.exercises.answers import Answers
 
@@ -20,7 +20,7 @@ answers.wrong("Nothing is rounded")(lambda function: lambda *args: function(*arg
 @answers.wrong("The result is rounded, too")
 def results(function):
     def rule(bind, left, right, **params):
-        return to_bfloat16(bind(to_bfloat16(left), to_bfloat16(right), **params))
+        return _to_bfloat16(bind(_to_bfloat16(left), _to_bfloat16(right), **params))
 
     return jaxprs.interpret(function, {"dot_general": rule, "conv_general_dilated": rule})
 
@@ -39,7 +39,7 @@ def rounding_by(rounding, names=("dot_general", "conv_general_dilated"), spare=T
     return wrong
 
 
-answers.wrong("Only the first input")(rounding_by(lambda x, y: (to_bfloat16(x), y)))
+answers.wrong("Only the first input")(rounding_by(lambda x, y: (_to_bfloat16(x), y)))
 
 
 def both(rounding):
@@ -55,13 +55,13 @@ def cut_off(x):
 
 answers.wrong("take the *nearest* number")(rounding_by(both(cut_off)))
 answers.wrong("Products of elements stay")(
-    rounding_by(both(to_bfloat16), ("dot_general", "conv_general_dilated", "mul"))
+    rounding_by(both(_to_bfloat16), ("dot_general", "conv_general_dilated", "mul"))
 )
 
 
 @answers.wrong("not those of each product")
 def arguments(function):
-    return lambda *args: rounding_by(lambda x, y: (x, y))(function)(*jax.tree.map(to_bfloat16, args))
+    return lambda *args: rounding_by(lambda x, y: (x, y))(function)(*jax.tree.map(_to_bfloat16, args))
 
 
 @answers.wrong("Inside, nothing is rounded")
@@ -73,7 +73,7 @@ def outside(function):
         for equation in program.jaxpr.eqns:
             ins = [atom.val if isinstance(atom, core.Literal) else values[atom] for atom in equation.invars]
             if equation.primitive.name == "dot_general":
-                ins = [to_bfloat16(x) for x in ins]
+                ins = [_to_bfloat16(x) for x in ins]
             outs = equation.primitive.bind(*ins, **equation.params)
             outs = outs if equation.primitive.multiple_results else [outs]
             values.update(zip(equation.outvars, outs, strict=True))
@@ -83,8 +83,8 @@ def outside(function):
     return interpreted
 
 
-answers.wrong("Convolutions are products as well")(rounding_by(both(to_bfloat16), ("dot_general",)))
-answers.wrong("a TPU grants it")(rounding_by(both(to_bfloat16), spare=False))
+answers.wrong("Convolutions are products as well")(rounding_by(both(_to_bfloat16), ("dot_general",)))
+answers.wrong("a TPU grants it")(rounding_by(both(_to_bfloat16), spare=False))
 answers.wrong("It happens with a product of whole numbers")(
     rounding_by(both(lambda x: lax.reduce_precision(x, 8, 7)))
 )
