@@ -1,4 +1,4 @@
-"""What several exercises of the chapter autodiff share."""
+"""A result beside the right one, and beside wrong ones that are known."""
 
 from mlax_tutorial.checking import Failed, checks
 

@@ -1,4 +1,4 @@
-"""What several exercises of the chapter errors share."""
+"""Failures that say what is behind them."""
 
 import jax
 

@@ -9,10 +9,6 @@ from mlax_tutorial.exercises.errors._explain import explained
 from mlax_tutorial.inspection import jaxprs
 
 
-def _size(function, *specs):
-    return sum(jaxprs.count(lambda *arguments: function(*arguments), *specs).values())
-
-
 def solution(x):
     def step(carry, row):
         total, count = carry
@@ -21,6 +17,10 @@ def solution(x):
 
     first = jnp.zeros(x.shape[1:], x.dtype), jnp.zeros((), x.dtype)
     return lax.scan(step, first, x)[1]
+
+
+def _size(function, *specs):
+    return sum(jaxprs.count(lambda *arguments: function(*arguments), *specs).values())
 
 
 def check(running_mean):

@@ -11,6 +11,14 @@ from mlax_tutorial.checking.programs import fresh
 from mlax_tutorial.exercises.errors._explain import explained, no_tracers
 
 
+def solution(x, rate):
+    def step(x, _):
+        x = x - rate * jax.grad(lambda x: jnp.sum(x**4))(x)
+        return x, x
+
+    return lax.scan(step, x, length=10)
+
+
 def _leaks(function, *arguments):
     """Whether tracers are alive after the trace. (JAX's own check also looks for who holds them: that takes long.)"""
 
@@ -21,14 +29,6 @@ def _leaks(function, *arguments):
     before = alive()
     jax.jit(fresh(function))(*arguments)
     return len({id(tracer) for tracer in alive()} - {id(tracer) for tracer in before}) > 0
-
-
-def solution(x, rate):
-    def step(x, _):
-        x = x - rate * jax.grad(lambda x: jnp.sum(x**4))(x)
-        return x, x
-
-    return lax.scan(step, x, length=10)
 
 
 def check(trajectory):

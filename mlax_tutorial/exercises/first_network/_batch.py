@@ -1,4 +1,4 @@
-"""What several exercises of the chapter first_network share."""
+"""A loop over the examples of a batch shows in the program."""
 
 import jax
 import jax.flatten_util

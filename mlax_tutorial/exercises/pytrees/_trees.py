@@ -1,4 +1,4 @@
-"""What several exercises of the chapter pytrees share."""
+"""Containers and trees that several checks open."""
 
 import collections
 import dataclasses

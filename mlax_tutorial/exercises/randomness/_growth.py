@@ -1,4 +1,4 @@
-"""What several exercises of the chapter randomness share."""
+"""A Python loop shows as a program that grows."""
 
 import jax
 

@@ -1,4 +1,4 @@
-"""What several exercises of the chapter randomness share."""
+"""Whether keys are used once, and what the numbers drawn from them have in common."""
 
 import jax
 import numpy as np

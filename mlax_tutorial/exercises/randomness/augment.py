@@ -9,6 +9,13 @@ from mlax_tutorial.checking.describe import describe
 from mlax_tutorial.exercises.randomness._keys import correlation, uses_keys_once
 
 
+def solution(key, images):
+    flip_key, noise_key = jax.random.split(key)
+    flip = jax.random.bernoulli(flip_key, 0.5, (len(images), 1, 1))
+    images = jnp.where(flip, images[:, :, ::-1], images)
+    return images + 0.1 * jax.random.normal(noise_key, images.shape)
+
+
 def _no_hidden_state(function, *arguments):
     first, second = function(*arguments), function(*arguments)
     if not np.array_equal(first, second):
@@ -17,13 +24,6 @@ def _no_hidden_state(function, *arguments):
             "`np.random`: all randomness is to come from `key`.",
             shown=[("first", describe(first)), ("second", describe(second))],
         )
-
-
-def solution(key, images):
-    flip_key, noise_key = jax.random.split(key)
-    flip = jax.random.bernoulli(flip_key, 0.5, (len(images), 1, 1))
-    images = jnp.where(flip, images[:, :, ::-1], images)
-    return images + 0.1 * jax.random.normal(noise_key, images.shape)
 
 
 def check(augment):

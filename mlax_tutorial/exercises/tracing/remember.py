@@ -11,6 +11,9 @@ def _remember(x):
     return 2 * y, y
 
 
+solution = jax.jit(_remember)
+
+
 def check(remember):
     x = jnp.arange(3.0)
     checks.is_jitted(remember)
@@ -43,9 +46,6 @@ def check(remember):
         (lambda x: (2 * x, jnp.sin(x)), "The first is twice y, the sine, not twice x."),
         (lambda x: (2 * jnp.sin(x), 2 * jnp.sin(x)), "What is kept is y itself, before it is doubled."),
     ])  # fmt: skip
-
-
-solution = jax.jit(_remember)
 
 
 exercise = Exercise(

@@ -1,4 +1,4 @@
-"""What several exercises of the chapter transformations share."""
+"""What a failure says of the case in which it happens."""
 
 from mlax_tutorial.checking import checks
 from mlax_tutorial.checking.outcome import NotAttempted

@@ -1,4 +1,4 @@
-"""What several exercises of the chapter transformations share."""
+"""Whether two results agree, but for rounding."""
 
 from mlax_tutorial.checking import Failed, checks
 

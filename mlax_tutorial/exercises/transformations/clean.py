@@ -13,19 +13,19 @@ from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.inspection.dtypes import strays
 
 
+def solution(x):
+    n, d = x.shape
+    weights = jnp.asarray(np.exp(-np.arange(n) / n), x.dtype)  # shapes are known: NumPy may do it
+    scaled = x * weights[:, None] / math.sqrt(d)
+    return jnp.where(scaled > 0, scaled, jnp.zeros_like(x))
+
+
 def decay(x):
     n, d = x.shape
     ages = jnp.arange(n) / n
     weights = jnp.exp(-ages)[:, None]
     scaled = x * weights / np.sqrt(d)
     return jnp.where(scaled > 0, scaled, jnp.zeros((n, d))).astype(x.dtype)
-
-
-def solution(x):
-    n, d = x.shape
-    weights = jnp.asarray(np.exp(-np.arange(n) / n), x.dtype)  # shapes are known: NumPy may do it
-    scaled = x * weights[:, None] / math.sqrt(d)
-    return jnp.where(scaled > 0, scaled, jnp.zeros_like(x))
 
 
 def check(clean):
