@@ -7,12 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.exercises.arrays.benchmark import (
+from mlax_tutorial.exercises.arrays._benchmarks_that_lie import (
     backwards,
     cold,
     copies,
     counts_warm_up,
-    exercise,
     maximum,
     mean,
     milliseconds,
@@ -22,7 +21,6 @@ from mlax_tutorial.exercises.arrays.benchmark import (
     notes,
     once,
     one_start,
-    solution,
     times,
     total,
     unsorted,
@@ -30,6 +28,7 @@ from mlax_tutorial.exercises.arrays.benchmark import (
     waits_outside,
     warms_up_only,
 )
+from mlax_tutorial.exercises.arrays.benchmark import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
