@@ -161,7 +161,6 @@ class _Reader(ast.NodeVisitor):
         for pattern in " ".join(self.reads).replace("nothing else", "").replace(",", " ").split():
             found = {path.relative_to(project.root).as_posix() for path in project.root.glob(pattern)}
             self.files |= {name for name in found if project.exists(name)}
-        _drop_docstrings(tree)
         self.visit(tree)
 
     # Imports
@@ -285,6 +284,11 @@ class _Reader(ast.NodeVisitor):
                 self.files |= self.project.package(text.rstrip("."))
         self.generic_visit(node)
 
+    def visit_Expr(self, node):
+        """A docstring may speak of modules that are not imported."""
+        if not isinstance(node.value, ast.Constant):
+            self.visit(node.value)
+
     def visit_Constant(self, node):
         """Names of modules, paths of files, and programs, as strings."""
         text = node.value
@@ -312,13 +316,3 @@ def _code(text: str) -> str:
     cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
     lines = "\n".join("".join(cell["source"]) for cell in cells).splitlines()
     return "\n".join(re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in lines)
-
-
-def _drop_docstrings(tree: ast.AST) -> None:
-    """Strings that nothing uses: they may speak of modules that are not imported."""
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            for statement in body:
-                if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-                    statement.value = ast.Constant(None)
