@@ -16,14 +16,6 @@ jax.config.update("jax_compilation_cache_dir", COMPILED.name)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
-def pytest_addoption(parser):
-    parser.addoption(
-        "--fewer-wrong-answers",
-        action="store_true",
-        help="of each exercise's wrong answers grade every third",
-    )
-
-
 @pytest.fixture(autouse=True, scope="module")
 def quick_to_compile(request):
     """Thousands of small programs that run once: what a module with `QUICK_TO_COMPILE` waits for is mostly the compiler."""

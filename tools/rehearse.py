@@ -153,7 +153,7 @@ def script(path: str, arguments: list[str]) -> int:
     sys.argv = [path, *arguments]
     sys.path[0] = str(pathlib.Path(path).resolve().parent)
     with rounded_products():
-        runpy.run_path(path, run_name="__main__")
+        runpy.run_path(path, run_name="__main__")  # imports: nothing of this project
     return 0
 
 

@@ -1,10 +1,8 @@
-"""An exercise: what it asks, how it is graded, its hints, its solution, and the wrong answers that people give."""
+"""An exercise: what it asks, how it is graded, its hints, and its solution."""
 
 import contextlib
-import dataclasses
 import inspect
 import re
-import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -24,18 +22,11 @@ from mlax_tutorial.checking.outcome import (
 )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mistake:
-    """A wrong answer that people give, and a part of the diagnosis that it must get."""
-
-    answer: Any
-    says: str
-
-
 class Exercise:
     """One exercise of a chapter; see `mlax_tutorial.checking` for how to write one.
 
-    The reader calls `check`, `hint` and `solution`. Its name is that of the module's attribute that holds it.
+    The reader calls `check`, `hint` and `solution`. Its name and its chapter's are those of the file that defines its check,
+    ``mlax_tutorial/exercises/CHAPTER/NAME.py``.
     """
 
     def __init__(
@@ -48,7 +39,6 @@ class Exercise:
         hints: tuple[str, ...],
         solution: Any,
         check: Callable[[Any], None],
-        mistakes: tuple[Mistake, ...],
         seconds: float = limits.SECONDS,
         iterations: int = limits.ITERATIONS,
     ):
@@ -58,7 +48,6 @@ class Exercise:
         self.why = why
         self.hints = tuple(hints)
         self.answer = solution
-        self.mistakes = tuple(mistakes)
         self.seconds = seconds
         self.iterations = iterations
         self._check = check
@@ -66,15 +55,11 @@ class Exercise:
 
     @property
     def chapter(self):
-        """The chapter's name: that of the module that defines the exercise."""
-        return self._check.__module__.rpartition(".")[2]
+        return self._check.__module__.split(".")[-2]
 
     @property
     def name(self):
-        for name, value in vars(sys.modules[self._check.__module__]).items():
-            if value is self:
-                return name
-        return "exercise"
+        return self._check.__module__.split(".")[-1]
 
     def __repr__(self):
         return f"<exercise {self.chapter}.{self.name}: {self.title}>"

@@ -1,4 +1,4 @@
-"""The book's exercises, one module per chapter: ``from mlax_tutorial.exercises import arrays as ex``.
+"""The book's exercises, a folder per chapter and a file per exercise: ``from mlax_tutorial.exercises import arrays as ex``.
 
 ``ex.NAME.check(answer)`` grades an answer, ``ex.NAME.hint()`` gives one more hint at each call, and
 ``ex.NAME.solution()`` shows a solution. How to write one stands at the top of :mod:`mlax_tutorial.checking`.
