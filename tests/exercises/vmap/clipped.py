@@ -7,13 +7,12 @@ import jax.numpy as jnp
 import optax
 from jax import lax
 
-from mlax_tutorial.exercises.vmap.clipped import (
+from mlax_tutorial.exercises.vmap._clipped_otherwise import (
     always,
     by,
     by_one_norm,
     dropping,
     elements,
-    exercise,
     larger,
     leaf_by_leaf,
     mean,
@@ -24,12 +23,12 @@ from mlax_tutorial.exercises.vmap.clipped import (
     padded,
     safe,
     scaled,
-    solution,
     squared,
     summed,
     the_mean,
     upside_down,
 )
+from mlax_tutorial.exercises.vmap.clipped import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
