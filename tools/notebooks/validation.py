@@ -13,7 +13,7 @@ import tempfile
 import nbformat
 import pytest
 
-from tools.notebooks import likeness, passed
+from tools.notebooks import likeness, passed, record
 from tools.notebooks.places import Book
 
 CACHED = "CHAPTERS_CACHED"
@@ -106,6 +106,9 @@ def pytest_sessionstart(session):
 
 
 def pytest_collection_modifyitems(items):
+    entries = record.load(_book)
+    # The longest chapters first (cells stay in order), so that two workers end together.
+    items.sort(key=lambda item: -entries.get(item.path.stem, {}).get("seconds", 0))
     for item in items:
         if (key := _keys.get(item.path.name)) and passed.look_up(_book, key):
             reason = "passed before with the same notebook, package, versions and machine"
