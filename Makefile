@@ -5,8 +5,8 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-second-cpu \
-        rehearse-tpu test-tpu test-colab bench clean
+.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-rounding \
+        test-tpu test-colab bench clean
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
@@ -87,7 +87,7 @@ test-library: .venv/.made ## the package, its docstrings, the exercises, the too
 	$(PYTHON) $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)
-	$(PYTHON) $(PYTEST) $(NBVAL) book
+	$(PYTHON) $(PYTEST) --no-loadscope-reorder $(NBVAL) book
 
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site
@@ -98,12 +98,8 @@ OLDEST := tests/benchmarks tests/colab tests/data tests/notebooks tests/site tes
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) tests --fewer-wrong-answers $(addprefix --ignore ,$(OLDEST))
 
-test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ
-	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run --times 1
-
-rehearse-tpu: .venv/.made ## chapters and exercises with products rounded as a TPU rounds them
-	$(PYTHON) -m tools.rehearse exercises
-	$(PYTHON) -m tools.rehearse notebooks
+test-rounding: .venv/.made ## chapters and exercises as other devices round: a TPU's products, a CPU without AVX2
+	$(PYTHON) -m tools.rehearse
 
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
 	.venv-tpu/bin/python -m pytest -q -n 2 tests/tpu
