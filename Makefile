@@ -5,8 +5,8 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-second-cpu \
-        rehearse-tpu test-tpu test-colab test-all bench clean
+.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-rounding \
+        test-tpu test-colab test-all bench clean
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
@@ -91,7 +91,7 @@ test-library: .venv/.made ## the package, its docstrings, the exercises, the too
 	$(PYTHON) $(PYTEST) $(NEWEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)
-	$(PYTHON) $(PYTEST) $(NEWEST) $(NBVAL) book
+	$(PYTHON) $(PYTEST) $(NEWEST) --no-loadscope-reorder $(NBVAL) book
 
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site
@@ -102,12 +102,8 @@ OLDEST := tests/benchmarks tests/colab tests/data tests/notebooks tests/site tes
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) $(PASSED) oldest tests $(addprefix --ignore ,$(OLDEST))
 
-test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ
-	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run --times 1 --passed second-cpu
-
-rehearse-tpu: .venv/.made ## chapters and exercises with products rounded as a TPU rounds them
-	$(PYTHON) -m tools.rehearse exercises
-	$(PYTHON) -m tools.rehearse notebooks
+test-rounding: .venv/.made ## chapters and exercises as other devices round: a TPU's products, a CPU without AVX2
+	$(PYTHON) -m tools.rehearse
 
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
 	.venv-tpu/bin/python $(PYTEST) $(PASSED) tpu tests/tpu
@@ -117,7 +113,7 @@ test-colab: .venv/.made ## open each chapter alone, as Colab does, with the olde
 	$(PYTHON) -m pytest -q -n 2 tests/colab
 
 # One target after the other, so that all of them are seen even if one fails.
-ALL_TESTS := test test-oldest test-second-cpu rehearse-tpu test-tpu test-colab
+ALL_TESTS := test test-oldest test-rounding test-tpu test-colab
 test-all: ## every test in every environment, whatever is remembered
 	@failed=; for target in $(ALL_TESTS); do MLAX_RECORD=ignore $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }

@@ -8,7 +8,7 @@ import os
 import pathlib
 import tempfile
 
-from tools.notebooks import likeness
+from tools.notebooks import likeness, record
 from tools.notebooks.places import Book
 
 _book = None
@@ -81,3 +81,9 @@ def _copy(output):
     if "data" in copy:
         copy["data"] = type(copy["data"])(copy["data"])
     return copy
+
+
+def pytest_collection_modifyitems(items):
+    """The longest chapters first (cells stay in order), so that two workers end together."""
+    entries = record.load(_book)
+    items.sort(key=lambda item: -entries.get(item.path.stem, {}).get("seconds", 0))
