@@ -20,6 +20,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import functools
+import importlib
 import multiprocessing
 import os
 import pathlib
@@ -36,6 +37,8 @@ from jax.extend.core import primitives
 from jax.interpreters import mlir
 
 from mlax_tutorial.inspection import jaxprs
+from tools import project
+from tools.passed import Record
 
 PRODUCTS = (primitives.dot_general_p, primitives.conv_general_dilated_p)
 
@@ -112,19 +115,33 @@ def check(settings):
     assert SECOND_CPU not in settings or not is_fusing(), "instructions beyond AVX are in use"
 
 
-def run(tasks, settings=BOTH, jobs: int = 2) -> int:
-    """Runs tasks, `jobs` processes at a time, each a function and what it is about. Returns how many failed."""
+def run(tasks, settings=BOTH, jobs: int = 2, record=None) -> int:
+    """Runs tasks, `jobs` processes at a time, each a function and what it is about. Returns how many failed.
+
+    What a `record` covers is left out, and what passes is told to it: see `tools.passed`.
+    """
+    tasks = [(function, unit) for function, unit in tasks if record is None or not record.covers(unit)]
     failed = 0
     variables = INSTRUCTIONS if SECOND_CPU in settings else {}
     spawn = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(jobs, spawn, _set_variables, (variables,)) as pool:
-        running = [pool.submit(function, name, settings) for function, name in tasks]
+        running = {pool.submit(_timed, function, unit, settings): unit for function, unit in tasks}
         for task in concurrent.futures.as_completed(running):
-            passed, text = task.result()
+            passed, text, seconds = task.result()
             failed += not passed
             print(text, file=sys.stdout if passed else sys.stderr, flush=True)
+            if record is not None:
+                record.note({running[task]: seconds if passed else None})
     print(f"{len(tasks) - failed} of {len(tasks)} passed, rehearsing {' and '.join(settings)}")
+    if record is not None:
+        print(record.summary(), end="")
     return failed
+
+
+def _timed(function, unit, settings):
+    begun = time.perf_counter()
+    passed, text = function(unit, settings)
+    return passed, text, time.perf_counter() - begun
 
 
 def _set_variables(variables):
@@ -132,29 +149,29 @@ def _set_variables(variables):
 
 
 def exercises():
-    """The exercises of each chapter, as tasks."""
-    from mlax_tutorial.checking import catalog
+    """Every exercise, as tasks: its file in the package."""
+    folder = project.ROOT / "mlax_tutorial" / "exercises"
+    files = sorted(path for path in folder.glob("*/*.py") if not path.name.startswith("_"))
+    return [(_exercise, path.relative_to(project.ROOT).as_posix()) for path in files]
 
-    return [(_exercises, chapter) for chapter in catalog.chapters()]
 
-
-def _exercises(chapter: str, settings) -> tuple[bool, str]:
-    """Grades the solutions of a chapter's exercises."""
-    from mlax_tutorial.checking import catalog
+def _exercise(unit: str, settings) -> tuple[bool, str]:
+    """Grades the solution of an exercise."""
     from mlax_tutorial.checking.outcome import PASSED
 
-    failures, count = [], 0
+    module = importlib.import_module(
+        unit.removesuffix(".py").replace("/", ".")
+    )  # imports: mlax_tutorial.exercises.*
+    exercise = getattr(module, "exercise", None)
+    if exercise is None:
+        return True, f"{unit}: no exercise, but what several share"
     with rounded_products() if ROUNDING in settings else contextlib.nullcontext():
         check(settings)
-        for exercise in catalog.of(chapter):
-            outcome = exercise.grade(exercise.answer)
-            count += 1
-            if outcome.status != PASSED:
-                failures.append(f"{chapter}.{exercise.name}: {outcome}")
-    if not failures:
-        return True, f"exercises of {chapter}: all {count} solutions pass"
+        outcome = exercise.grade(exercise.answer)
+    if outcome.status == PASSED:
+        return True, f"{unit}: its solution passes"
     hint = f"which of {' and '.join(settings)} it is: python -m tools.rehearse exercises --only {ROUNDING}"
-    return False, "\n".join([*failures, hint if len(settings) > 1 else ""])
+    return False, "\n".join([f"{unit}: {outcome}", hint if len(settings) > 1 else ""])
 
 
 def notebooks(names=()):
@@ -164,14 +181,15 @@ def notebooks(names=()):
 
     book = Book()
     return [
-        (_notebook, name)
+        (_notebook, book.relative(book.notebook(name)))
         for name in record.longest_first(book, book.select(names))
         if sources.read(book, name).executes
     ]
 
 
-def _notebook(name: str, settings=BOTH, book=None) -> tuple[bool, str]:
+def _notebook(unit: str, settings=BOTH, book=None) -> tuple[bool, str]:
     """Runs a chapter; if it fails, again with each setting alone, to tell which one it was."""
+    name = pathlib.PurePath(unit).stem
     begun = time.perf_counter()
     if (problem := _problem(name, settings, book)) is None:
         return True, f"{name}: {time.perf_counter() - begun:.1f} s"
@@ -242,7 +260,9 @@ def main(arguments=None) -> int:
     if options.command in ("exercises", None):
         tasks += exercises()
     only = options.only if options.command else None
-    return bool(run(tasks, (only,) if only else BOTH))
+    if only:
+        return bool(run(tasks, (only,)))
+    return bool(run(tasks, record=Record("rounding", runner=["tools/rehearse.py"])))
 
 
 if __name__ == "__main__":
