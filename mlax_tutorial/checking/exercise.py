@@ -128,8 +128,12 @@ class Exercise:
             raise NotAttempted
         reader.admit(answer, self.answer)
         function = callable(self.answer) and not isinstance(self.answer, type)
-        with limits.time_limit(seconds):
-            self._check(reader.guard(answer, self.name) if function else answer)
+        try:
+            with limits.time_limit(seconds):
+                self._check(reader.guard(answer, self.name) if function else answer)
+        finally:
+            if function:
+                reader.forget(answer)
 
     def _unexpected(self, error, printed):
         """What came past the guard: the reader's after all, if it went through their code or came out of XLA."""
@@ -178,4 +182,22 @@ def _fixed_settings():
             x64(False),
         ):
             stack.enter_context(setting)
+        stack.enter_context(_quick_to_compile())
         yield
+
+
+@contextlib.contextmanager
+def _quick_to_compile():
+    """Nearly all of a check's time is XLA's; a program that runs once on a few numbers is not worth optimizing.
+
+    On a CPU only, where this is tested. What the reader jitted is compiled anew when it is next called, as it should be.
+    """
+    before = jax.config.read("jax_disable_most_optimizations")
+    if before or jax.default_backend() != "cpu":
+        yield
+        return
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
