@@ -14,7 +14,6 @@ from mlax_tutorial.nn.numeric import accumulator
 from tests.library.derivatives import check_derivatives
 from tests.library.rows import LAYERS, classes, public_classes
 
-QUICK_TO_COMPILE = True
 BATCH = (3, 2)
 rows = pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
 modes = pytest.mark.parametrize("inference_mode", [False, True], ids=["training", "inference"])
