@@ -289,7 +289,7 @@ def test_a_reused_key_is_caught_under_jit(row):
 
 
 def pull(row, dtype):
-    """The layer's derivative in a dtype, and its arguments."""
+    """The output of the layer, set to a dtype, and its gradients."""
     layer = row.declared(dtype)
 
     def run(x, trainables, non_trainables, key):
