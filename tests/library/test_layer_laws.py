@@ -219,7 +219,10 @@ def test_under_scan_and_checkpoint_it_means_the_same(row, optimized):
     *scanned_by_x, scanned_by_trainables = gradients
     assert_equal(y.reshape(outputs[False].shape), outputs[False], rtol=1e-5, atol=1e-6)
     assert_equal([g.reshape(x.shape) for g in scanned_by_x], by_x, rtol=1e-4, atol=1e-5)
-    assert_equal(scanned_by_trainables, by_trainables, rtol=1e-4, atol=1e-5)
+    # Gradients of weights in half precision are rounded each time that one is added.
+    held = max([jnp.finfo(leaf.dtype).eps for leaf in jax.tree.leaves(by_trainables)], default=0)
+    rounding = 4 * float(held) if held > 1e-6 else 1e-4
+    assert_equal(scanned_by_trainables, by_trainables, rtol=rounding, atol=rounding / 10)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
 
 
