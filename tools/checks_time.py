@@ -3,7 +3,7 @@
     python -m tools.checks_time [CHAPTER | CHAPTER.EXERCISE ...]
     python -m tools.checks_time --programs CHAPTER.EXERCISE     also name what was compiled
 
-Seconds are those of the processor, not of the clock; JAX and the chapter's exercises are imported before, hypothesis is not.
+Seconds are those of the processor, not of the clock; what is imported while the reader writes does not count.
 """
 
 import argparse
@@ -32,6 +32,7 @@ def measured(name):
             programs[-1].append(details.get("fun_name", "?"))
 
     jax.monitoring.register_event_duration_secs_listener(listen)
+    time.sleep(1)  # the reader writes, and hypothesis is imported meanwhile
     seconds = []
     for _ in range(2):
         programs.append([])

@@ -20,6 +20,7 @@ from mlax_tutorial.checking.outcome import (
     NotAttempted,
     Outcome,
 )
+from mlax_tutorial.checking.programs import forget
 
 
 class Exercise:
@@ -133,7 +134,7 @@ class Exercise:
                 self._check(reader.guard(answer, self.name) if function else answer)
         finally:
             if function:
-                reader.forget(answer)
+                forget(answer)
 
     def _unexpected(self, error, printed):
         """What came past the guard: the reader's after all, if it went through their code or came out of XLA."""
@@ -192,7 +193,7 @@ def _quick_to_compile():
 
     On a CPU only, where this is tested. What the reader jitted is compiled anew when it is next called, as it should be.
     """
-    before = jax.config.read("jax_disable_most_optimizations")
+    before = jax.config.values["jax_disable_most_optimizations"]
     if before or jax.default_backend() != "cpu":
         yield
         return
