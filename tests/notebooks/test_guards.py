@@ -241,7 +241,7 @@ def test_digits_in_a_table_count_and_those_of_a_drawing_do_not(book):
 
 @pytest.mark.parametrize("tag, code", [("exact-digits", "x = 0"), ("nbval-ignore-output", "assert True")])
 def test_digits_of_tagged_cells(book, tag, code):
-    with_outputs(book, code, stream("0.30000000000000004"), tags=[tag])
+    with_outputs(book, code, stream("0.30000000000000004"), tags=[tag, "asserts-by-lesson"])
     assert messages(book) == []
 
 
@@ -290,7 +290,7 @@ def test_a_progress_bar_that_redraws(book):
     ("np.testing.assert_allclose(x, y)", True),
 ])  # fmt: skip
 def test_an_ignored_output_needs_an_assertion(book, code, fine):
-    with_outputs(book, code, stream("1\n"), tags=["nbval-ignore-output"])
+    with_outputs(book, code, stream("1\n"), tags=["nbval-ignore-output", "asserts-by-lesson"])
     assert messages(book) == [] if fine else "without an `assert`" in messages(book)[0]
 
 
@@ -332,24 +332,51 @@ def test_a_verdict_without_a_tag(book):
 # Predictions
 
 
-ASKED = "What comes out? **Commit to an answer:** how many?"
+ASKED = ":::{predict}\nHow many?\n:::"
+REVEALED = ":::{reveal}\nAs many as there are layers.\n:::"
+AFTER = '```{code-cell}\nprint("something to lose")'
 
 
-@pytest.mark.parametrize("tag, found", [("hide-output", 0), ("hide-input", 1)])
-def test_a_prediction(book, tag, found):
+def asked(book, answer, tag="predict"):
+    """A prediction before the table, with that answer behind it."""
     edit_source(book, "The second cell of text in a row.", ASKED)
     edit_source(book, '```{code-cell}\nHTML("<table>', f'```{{code-cell}}\n:tags: [{tag}]\nHTML("<table>')
+    edit_source(book, AFTER, f"{answer}\n\n{AFTER}")
     settle(book)
-    assert len(messages(book)) == found
-    if found:
-        only(book, "markdown cell", "asks for a prediction", "`hide-output`")
 
 
-def test_a_prediction_with_its_answer_in_the_text(book):
-    answer = f"{ASKED}\n\n<details>\n<summary>Reveal</summary>\n\nSeven.\n\n</details>"
-    edit_source(book, "The second cell of text in a row.", answer)
-    settle(book)
+def test_a_prediction_with_its_answer_behind_it(book):
+    asked(book, REVEALED)
     assert messages(book) == []
+
+
+def test_a_prediction_that_is_never_answered(book):
+    asked(book, "Some text.")
+    only(book, "markdown cell", "'How many?' is never answered", "`:::{reveal}`")
+
+
+def test_a_prediction_whose_answer_stands_open(book):
+    edit_source(book, AFTER, f"{ASKED}\n\n{AFTER.replace('}', '}\n:tags: [predict]', 1)}")
+    edit_source(
+        book,
+        "```{code-cell}\n:tags: [nbval-ignore-output, asserts-by-lesson]",
+        f"{REVEALED}\n\nIt said something to lose.\n\n```{{code-cell}}\n:tags: [nbval-ignore-output, asserts-by-lesson]",
+    )
+    settle(book)
+    only(book, "markdown cell", "says 'something to lose'", "the answer to the prediction")
+
+
+def test_an_assertion_in_sight(book):
+    with_outputs(book, "assert 1 + 1 == 2")
+    only(book, "code cell 10", "an `assert` in sight", "`remove-cell`")
+
+
+@pytest.mark.parametrize("raw", [":::{tip} Takeaway", "[a term](glossary.md#term)"])
+def test_what_colab_would_show_raw(book, raw):
+    notebook = read(book)
+    notebook.cells[0].source += f"\n\n{raw}"
+    book.notebook("sample").write_text(canonical.dumps(notebook))
+    assert any(raw.rpartition("]")[2] in message and "Colab" in message for message in messages(book))
 
 
 # Exercises

@@ -299,25 +299,6 @@ def tests_are_out_of_sight(chapter: Chapter):
             )
 
 
-PREDICTION = re.compile(r"\*\*(?:Commit to an answer|Predict)\b")
-
-
-def predictions_are_revealed(chapter: Chapter):
-    """Who is asked to commit to an answer must not see it at once."""
-    cells = chapter.source.cells
-    for index, cell in enumerate(cells):
-        if cell.cell_type != "markdown" or not (asked := list(PREDICTION.finditer(cell.source))):
-            continue
-        if "<details" in cell.source[asked[-1].start() :]:
-            continue
-        answers = itertools.takewhile(lambda cell: cell.cell_type == "code", cells[index + 1 :])
-        if not any("hide-output" in tags(answer) for answer in answers if answer is not cells[1]):
-            yield (
-                f"{chapter.source.place(index)}: asks for a prediction, and the answer is in sight: tag the cell that "
-                "shows it `hide-output`, or write the answer into <details>"
-            )
-
-
 # Code
 
 
@@ -515,8 +496,8 @@ GUARDS = (
     nothing_remote,
     few_digits,
     shown_everywhere,
-    predictions_are_revealed,
     predictions_stay_hidden,
+    tests_are_out_of_sight,
     code_can_be_validated,
     lines_fit,
     ignored_outputs_are_asserted,
