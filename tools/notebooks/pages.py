@@ -5,7 +5,7 @@ import json
 from tools import project
 from tools.notebooks import claims, exercises, names, record
 from tools.notebooks.places import Book, Problem
-from tools.notebooks.tables import chapters, heading, link, table
+from tools.notebooks.tables import chapters, contents, heading, link, table
 
 BEGIN, END = "<!-- chapters:begin -->", "<!-- chapters:end -->"
 TODO = "run `.venv/bin/python -m tools.notebooks pages`"
@@ -98,12 +98,15 @@ def status(book: Book) -> str:
 
 
 def readme_table(book: Book) -> str:
-    """The chapters with a link into Colab and what each teaches."""
+    """The chapters with a link to the page and one into Colab, and what each teaches."""
     rows = []
     for name, entry in chapters(book):
         url = project.colab_url(f"book/{name}.ipynb", book.root)
-        rows.append([heading(entry), entry["summary"], f"[open in Colab]({url})"])
-    return table(["Chapter", "What it teaches", ""], rows)
+        title = heading(entry)
+        if name in contents(book):
+            title = f"[{title}]({project.page_url(f'book/{name}', book.root)})"
+        rows.append([title, entry["summary"], f"[open in Colab]({url})"])
+    return table(["Chapter: read it online", "What it teaches", "Run it"], rows)
 
 
 def _readme(book: Book) -> str | None:
