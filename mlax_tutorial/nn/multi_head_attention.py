@@ -83,6 +83,10 @@ class MultiHeadAttention(Layer):
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
+    @property
+    def decodes(self):
+        return self.causal
+
     def __post_init__(self):
         super().__post_init__()
         if self.heads % self._kv_heads:

@@ -83,6 +83,10 @@ class Recurrent(Layer):
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
     unroll: int = hyperparameter(integer, default=1)
 
+    @property
+    def decodes(self):
+        return not self.reverse
+
     def init(self, key, x, *, lengths=None):
         self.check_init_key(key)
         self._check(x, lengths)
@@ -104,12 +108,8 @@ class Recurrent(Layer):
             return _read(self, x, trainables, carry, lengths)[0], non_trainables
 
     def decode(self, x, trainables, non_trainables, cache, *, lengths=None):
+        self.check_decodes()
         self._check(x, lengths)
-        if self.reverse:
-            raise LayerError(
-                self,
-                "reads from the end, so it cannot decode what has none yet: take reverse=False.",
-            )
         wanted = jax.eval_shape(self.cell.init_carry, _step_of(x))
         if jax.tree.map(_type, cache) != jax.tree.map(_type, wanted):
             raise LayerError(
