@@ -28,7 +28,8 @@ class Layer:
     may be passed to a jitted function like any argument: it is part of the cache key, compared by value.
 
     Attributes:
-      needs_key: whether ``fwd`` wants a key when it trains. Containers hand keys only to such children.
+      needs_key: whether ``fwd`` wants a key when it trains; ``"always"``, in inference, too. Containers hand keys only to
+        such children.
       inputs: names of the further inputs, besides ``x``, that ``init`` and ``fwd`` take as keywords.
       decodes: whether ``decode`` of some steps after the others equals ``fwd`` of the whole sequence. Set it where ``fwd``
         treats each step by itself; a layer that remembers earlier steps writes ``decode`` and ``_build_cache``, too.
@@ -158,7 +159,7 @@ class Layer:
         # These keys are abstract, too, but JAX's check for reused ones looks here as well.
         init_key, fwd_key = jax.random.split(key)
         trainables, non_trainables = self.check_pair("init", self.init(init_key, x, **inputs))
-        key = fwd_key if self.needs_key else None
+        key, trainables = fwd_key if self.needs_key else None, records.cast(trainables)
         y, non_trainables = self.check_pair("fwd", self.fwd(x, trainables, non_trainables, key=key, **inputs))
         return y, trainables, non_trainables
 
@@ -369,9 +370,15 @@ def abstract(leaf):
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype if is_extended else canonicalize_dtype(leaf.dtype))
 
 
+class Records(dict):
+    """What each leaf was given, by its path, and what a policy makes of weights before they are used."""
+
+    cast = staticmethod(lambda weights: weights)
+
+
 def outline(layer: Layer, x, inputs, key=None) -> dict:
     """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
-    records = {}
+    records = Records()
     if key is None:
         key = jax.eval_shape(lambda: jax.random.key(0))
     specs = jax.tree.map(abstract, (key, x, inputs))

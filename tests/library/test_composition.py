@@ -345,17 +345,6 @@ def test_errors_name_the_way_to_the_layer(trainables):
         MODEL.fwd(IDS, trainables, (), inference_mode=True)
 
 
-def test_a_call_inside_another_transformation_is_refused():
-    class Careless(nn.Composite):
-        layer: nn.Layer
-
-        def forward(self, call, x):
-            return jax.checkpoint(call.layer)(x)
-
-    with pytest.raises(nn.LayerError, match=r"call\.layer was used inside another transformation.*nn\.Remat"):
-        Careless(nn.Linear(2)).init(jax.random.key(0), jnp.ones(3))
-
-
 def test_a_stack_outside_of_jit_is_compiled_once():
     traces = []
     model = nn.Stack(nn.Series(nn.F(lambda x: traces.append(x) or 2 * x), nn.Dropout(0.5)), depth=3)

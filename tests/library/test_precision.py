@@ -183,11 +183,11 @@ def test_further_inputs_are_cast_and_masks_stay():
 def test_a_layer_of_one_s_own_without_dtypes():
     mixed = Policy("bfloat16").apply(nn.Series(Plain(), nn.Linear(2)))
     trainables, states = mixed.init(jax.random.key(0), X)
-    assert dtypes(trainables) == {"float32"} and dtypes(states) == {"bfloat16"}  # as for its input
+    assert dtypes(trainables) == {"float32"} == dtypes(states)  # as for an input of param_dtype
     y, new = mixed.fwd(X, trainables, states)
-    assert y.dtype == "float32" and dtypes(new) == {"bfloat16"}
-    trained_without = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), states)
-    assert dtypes(mixed.fwd(X, trainables, trained_without)[1]) == {"float32"}
+    assert y.dtype == "float32" and dtypes(new) == {"float32"}
+    trained_in_half = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), states)
+    assert dtypes(mixed.fwd(X, trainables, trained_in_half)[1]) == {"bfloat16"}
 
 
 def test_init_is_abstract_and_jits():
@@ -249,11 +249,11 @@ def test_decoding_keeps_a_cache_of_half_precision():
 
 
 def test_policies_and_what_they_make_count_by_value():
-    assert Policy("bfloat16") == Policy(jnp.bfloat16, np.float32, None, "float32")
+    assert Policy("bfloat16") == Policy(jnp.bfloat16, np.float32, None, None, [])
     assert hash(Policy("bfloat16")) == hash(Policy(jnp.bfloat16))
     assert Policy("bfloat16") != Policy("float16")
     assert repr(Policy("float16")) == (
-        "Policy(compute_dtype=float16, param_dtype=float32, accum_dtype=None, output_dtype=float32)"
+        "Policy(compute_dtype=float16, param_dtype=float32, accum_dtype=None, output_dtype=None, exempt=())"
     )
     mixed = Policy("bfloat16", accum_dtype="float32").apply(MODEL)
     assert mixed == Policy("bfloat16", accum_dtype="float32").apply(MODEL) != Policy("bfloat16").apply(MODEL)
