@@ -38,13 +38,15 @@ class Container(Layer):
     def decodes(self):
         return all(layer.decodes is not False for layer in self._flat.values())
 
-    def check_decodes(self):
-        self._check_children_decode(self._flat)
+    @property
+    def _stepwise(self):
+        """Those that get steps in ``decode``, by place: all."""
+        return self._flat
 
-    def _check_children_decode(self, children):
+    def check_decodes(self):
         if type(self).decodes is False:
             super().check_decodes()
-        for place, layer in children.items():
+        for place, layer in self._stepwise.items():
             with located(place, layer):
                 layer.check_decodes()
 
@@ -115,9 +117,11 @@ class Composite(Container):
         super().__post_init__()
         object.__setattr__(self, "_tree", self._children())
         object.__setattr__(self, "_flat", _flatten(self._tree))
+        declared = type(self).decodes
+        if isinstance(declared, tuple) and (unknown := set(declared) - set(self._tree)):
+            raise ValueError(f"{type(self).__name__}: decodes names {min(unknown)!r}, which is no child.")
         keyed = {place: layer.needs_key for place, layer in self._flat.items() if layer.needs_key}
         object.__setattr__(self, "_keyed", keyed)
-        object.__setattr__(self, "_stepwise", self._decoding_children())
         parameters = inspect.signature(self.forward).parameters.values()
         by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         if len(by_position) > 2:
@@ -135,28 +139,26 @@ class Composite(Container):
         fields = {name: getattr(self, name) for name in self._fields}
         for field in dataclasses.fields(self):
             if field.type in (Layer, "Layer", "nn.Layer") and not isinstance(fields[field.name], Layer):
-                if isinstance(fields[field.name], tuple) or fields[field.name] is None:
-                    wanted = "tuple" if fields[field.name] is not None else "nn.Layer | None"
-                    raise ValueError(
-                        f"{type(self).__name__}: {field.name} must be a layer, got {describe(fields[field.name])}: declare it "
-                        f"{field.name}: {wanted}."
-                    )
-                raise ValueError(
-                    f"{type(self).__name__}: {field.name} must be a layer, got {describe(fields[field.name])}: wrap a function in "
-                    "nn.F(…), and of a class build one, as nn.Flatten(2) is of nn.Flatten."
+                value, mend = (
+                    fields[field.name],
+                    "wrap a function in nn.F(…), and of a class build one, as nn.Flatten(2)",
                 )
-        further = self.children()
-        if not isinstance(further, dict) or not all(isinstance(x, (Layer, tuple)) for x in further.values()):
-            raise ValueError(
-                f"{type(self).__name__}: children must return a dict of layers, got {describe(further)}."
-            )
-        if both := sorted(further.keys() & fields.keys()):
-            raise ValueError(
-                f"{type(self).__name__}: children returns {both[0]!r}, which is a field: rename it."
-            )
-        return {
-            name: value for name, value in fields.items() if _has_layers(type(self), name, value)
-        } | further
+                if isinstance(value, tuple) or value is None:
+                    mend = f"declare it {field.name}: {'nn.Layer | None' if value is None else 'tuple'}"
+                raise ValueError(
+                    f"{type(self).__name__}: {field.name} must be a layer, got {describe(value)}: {mend}."
+                )
+        made, wrong = self.children(), ""
+        if not isinstance(made, dict) or not all(
+            isinstance(child, (Layer, tuple)) for child in made.values()
+        ):
+            wrong = f"must return a dict of layers, got {describe(made)}"
+        elif both := sorted(made.keys() & fields.keys()):
+            wrong = f"returns {both[0]!r}, which is a field: rename it"
+        if wrong:
+            raise ValueError(f"{type(self).__name__}: children {wrong}.")
+        held = {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
+        return held | made
 
     def children(self) -> dict[str, Layer]:
         """Layers, or tuples of layers, beside those in fields; called once, when the Composite is built.
@@ -177,20 +179,18 @@ class Composite(Container):
         """
         return {}
 
-    def _decoding_children(self):
-        """Those that get steps in ``decode``, by place."""
-        if not isinstance(self.decodes, tuple):
-            return self._flat
-        if unknown := [name for name in self.decodes if name not in self._tree]:
-            raise ValueError(f"{type(self).__name__}: decodes names {unknown[0]!r}, which is no child.")
-        return _flatten({name: self._tree[name] for name in self.decodes})
+    @property
+    def _stepwise(self):
+        declared = type(self).decodes
+        return (
+            _flatten({name: self._tree[name] for name in declared})
+            if isinstance(declared, tuple)
+            else self._flat
+        )
 
     @property
     def needs_key(self):
         return _strongest((self.draws, *self._keyed.values()))
-
-    def check_decodes(self):
-        self._check_children_decode(self._stepwise)
 
     @property
     def inputs(self):
