@@ -125,6 +125,8 @@ class MultiHeadAttention(Layer):
     def needs_key(self):
         return self.dropout > 0
 
+    decodes = True  # causal, or with a context, which only _build_cache and decode know
+
     @property
     def _kv_heads(self):
         return self.kv_heads or self.heads
@@ -198,7 +200,7 @@ class MultiHeadAttention(Layer):
         if not self.causal:
             raise LayerError(
                 self,
-                "decodes only as causal self-attention, causal=True, or as cross attention: give init_cache the context.",
+                "does not decode: each place looks at later ones. Set causal=True, or for cross attention give init_cache the context.",
             )
         shape = (*x.shape[:-2], length, self._kv_heads, self._head_dim(x))
         parts = {name: jnp.zeros(shape, x.dtype) for name in ("key", "value")}

@@ -90,7 +90,7 @@ class Recurrent(Layer):
 
     @property
     def decodes(self):
-        return not (self.reverse or self.output == "last" or self.return_state)
+        return not (self.reverse or self.return_state)
 
     def init(self, key, x, *, lengths=None, initial_state=None):
         self.check_init_key(key)
@@ -107,16 +107,8 @@ class Recurrent(Layer):
         return trainables, ()
 
     def fwd(
-        self,
-        x,
-        trainables,
-        non_trainables,
-        *,
-        lengths=None,
-        initial_state=None,
-        key=None,
-        inference_mode=False,
-    ):
+        self, x, trainables, non_trainables, *, lengths=None, initial_state=None, key=None, inference_mode=False
+    ):  # fmt: skip
         self._check(x, lengths, initial_state)
         with located(".cell", self.cell):
             if initial_state is None:
@@ -125,6 +117,7 @@ class Recurrent(Layer):
         return (y, state) if self.return_state else y, non_trainables
 
     def decode(self, x, trainables, non_trainables, cache, *, lengths=None, initial_state=None):
+        self.check_decodes()
         state = cache if initial_state is None else initial_state
         self._check(x, lengths, state, "cache" if initial_state is None else "initial_state")
         with located(".cell", self.cell):

@@ -256,7 +256,7 @@ WRONG = {
         lambda: nn.MultiHeadAttention(2, window=2).fwd(X, WEIGHTS, (), context=X), nn.LayerError, "give no context"
     ),
     "a cache for what looks ahead": (
-        lambda: PLAIN.init_cache(X[:, :1], 5), nn.LayerError, "decodes only as causal self-attention"
+        lambda: PLAIN.init_cache(X[:, :1], 5), nn.LayerError, "does not decode: each place looks at later ones"
     ),
     "cross attention that was never given its context": (
         lambda: PLAIN.decode(X[:, :1], WEIGHTS, (), PLAIN.init_cache(X[:, :1], 5, context=X)), nn.LayerError,
