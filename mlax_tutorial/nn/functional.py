@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mlax_tutorial.nn.elementwise import is_elementwise
 from mlax_tutorial.nn.errors import LayerError
-from mlax_tutorial.nn.hyperparameters import boolean, function, hyperparameter, number_of_axes, optional
+from mlax_tutorial.nn.hyperparameters import boolean, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -67,7 +67,7 @@ class Flatten(Layer):
       (32, 784)
     """
 
-    axes: int = hyperparameter(number_of_axes)
+    axes: int = hyperparameter(integer)
 
     @property
     def decodes(self):

@@ -20,8 +20,8 @@ from mlax_tutorial.nn.hyperparameters import (
     hyperparameter,
     integer,
     optional,
+    positive,
     probability,
-    wavelength,
 )
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
@@ -98,7 +98,7 @@ class MultiHeadAttention(Layer):
     kv_heads: int | None = hyperparameter(optional(integer), default=None)
     causal: bool = hyperparameter(boolean, default=False)
     window: int | None = hyperparameter(optional(integer), default=None)
-    rotary_base: float | None = hyperparameter(optional(wavelength), default=None)
+    rotary_base: float | None = hyperparameter(optional(positive), default=None)
     dropout: float = hyperparameter(probability, default=0.0)
     use_bias: bool = hyperparameter(boolean, default=False)
     chunk_size: int | None = hyperparameter(optional(integer), default=None)

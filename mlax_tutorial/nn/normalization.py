@@ -21,7 +21,6 @@ from mlax_tutorial.nn.hyperparameters import (
     floating_dtype,
     hyperparameter,
     integer,
-    number_of_axes,
     optional,
     probability,
     small,
@@ -184,7 +183,7 @@ class LayerNorm(Layer):
     Reference: Ba, Kiros and Hinton, *Layer Normalization* (2016).
     """
 
-    axes: int = hyperparameter(number_of_axes, default=1)
+    axes: int = hyperparameter(integer, default=1)
     epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
@@ -230,7 +229,7 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, *Root Mean Square Layer Normalization* (2019).
     """
 
-    axes: int = hyperparameter(number_of_axes, default=1)
+    axes: int = hyperparameter(integer, default=1)
     epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
@@ -282,7 +281,7 @@ class GroupNorm(Layer):
     """
 
     groups: int = hyperparameter(integer)
-    axes: int = hyperparameter(number_of_axes)
+    axes: int = hyperparameter(integer)
     channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
     epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)

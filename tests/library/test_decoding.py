@@ -114,7 +114,10 @@ REFUSED = {
         nn.F(lambda x: jnp.cumsum(x, -2)),
         r"\[1\]\.layer\.F: does not decode: .*decodes=True",
     ),
-    "a place": (nn.F(lambda x: x * jnp.arange(x.shape[-2])[None, :, None]), r"\.F: does not decode"),
+    "a place": (
+        nn.F(lambda x: x * jnp.arange(x.shape[-2], dtype="float32")[None, :, None]),
+        r"\.F: does not decode",
+    ),
     "the length": (nn.F(lambda x: x / x.shape[-2]), r"\.F: does not decode"),
     "the length as a power": (nn.F(lambda x: x ** x.shape[-2]), r"\.F: does not decode"),
     "a constant of a step": (nn.F(lambda x: x + np.ones((2, 1, 4), "float32")), r"\.F: does not decode"),
