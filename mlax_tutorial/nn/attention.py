@@ -320,7 +320,7 @@ def _dot_product_attention(implementation, query, key, value, mask, bias, offset
     """JAX's function takes one batch axis, a mask with an axis for heads, and no offset."""
     *batch, queries, heads, head_dim = query.shape
     allowed = _allowed(mask, queries, key.shape[-3], 0 if offset is None else offset, causal, window)
-    if offset is not None:
+    if offset is not None or (window is not None and not causal):  # cuDNN knows windows to the left only
         mask, causal, window = allowed, False, None
 
     def fit(array):
@@ -335,7 +335,7 @@ def _dot_product_attention(implementation, query, key, value, mask, bias, offset
             bias=None if bias is None else fit(jnp.maximum(bias, jnp.finfo(bias.dtype).min)),
             mask=None if mask is None else fit(mask[..., None, :, :]),
             is_causal=causal,
-            local_window_size=None if window is None else (window - 1, 0 if causal else window - 1),
+            local_window_size=None if window is None else (window - 1, 0),
             implementation=implementation,
         ).reshape(*batch, queries, heads, head_dim)
     if mask is None and bias is None:

@@ -211,6 +211,7 @@ class Bidirectional(Composite):
 def _read(layer, x, trainables, carry, lengths):
     """Return ``(y, carry)``; ``scan`` wants the time in front."""
     cell, time = layer.cell, x.shape[-2]
+    unroll = min(layer.unroll, time) if isinstance(time, int) else 1  # symbolic, in an export
     if lengths is not None:
         lengths = lengths.astype(jnp.int32)
     # What does not change in the loop gets its gradient as a sum over the steps, in the
@@ -238,7 +239,7 @@ def _read(layer, x, trainables, carry, lengths):
     steps = jnp.arange(time, dtype=jnp.int32), jnp.moveaxis(x, -2, 0)
     # From the end, the state stands still until a sequence's own last step: reversal within
     # the lengths needs no more.
-    scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=min(layer.unroll, time))
+    scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=unroll)
     carry = varying_like(carry, x, trainables, lengths)
     if layer.output == "sequence":
         carry, y = scan(step, carry, steps)
