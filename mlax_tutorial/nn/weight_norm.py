@@ -93,7 +93,7 @@ class SpectralNorm(_Normalized):
     .. math:: \bar W = W / \sigma, \quad \sigma = u^T W v
 
     The singular vectors :math:`u` and :math:`v` are found by power iteration, a little further in each training step:
-    :math:`u` is the non-trainable, ``{"vector": u}``. Gradients take both as constants. Trainables are those of ``layer``.
+    :math:`u` is the non-trainable, ``{"vector": u}``. Gradients take it as a constant. Trainables are those of ``layer``.
     A convolution's kernel counts as a matrix with a row for each channel of the output, as in PyTorch.
 
     Args:
@@ -131,8 +131,8 @@ class SpectralNorm(_Normalized):
         matrix, u = matrix.astype(non_trainables["vector"].dtype), non_trainables["vector"]
         if not inference_mode:
             u = _iterate(lax.stop_gradient(matrix), u, self.iterations)
-        v = _unit(lax.stop_gradient(matrix).T @ u)
-        return self._apply(x, back(matrix / (u @ (matrix @ v)))), {"vector": u}
+        sigma = jnp.sqrt(jnp.sum(jnp.square(u @ matrix)))  # u @ matrix is sigma v
+        return self._apply(x, back(matrix / sigma)), {"vector": u}
 
 
 def _length(matrix):

@@ -89,7 +89,7 @@ LAYERS = [
     LayerRow(
         nn.WeightNorm(nn.Linear(3)),
         (4,),
-        accumulates=STATISTICS | {"sqrt"},
+        accumulates=STATISTICS | {"sqrt", "transpose"},
         unlike=(nn.WeightNorm(nn.Linear(2)), nn.SpectralNorm(nn.Linear(3)), nn.Linear(3)),
     ),
     LayerRow(
@@ -98,10 +98,12 @@ LAYERS = [
         accumulates=STATISTICS | {"sqrt", "transpose"},
     ),
     LayerRow(
-        nn.SpectralNorm(nn.Linear(3)),
+        nn.SpectralNorm(
+            nn.Linear(1)
+        ),  # one singular vector, which is no constant in second derivatives of more
         (4,),
         accumulates=STATISTICS | {"dot_general", "sqrt", "transpose"},
         averages=True,
-        unlike=(nn.SpectralNorm(nn.Linear(3), iterations=2),),
+        unlike=(nn.SpectralNorm(nn.Linear(1), iterations=2),),
     ),
 ]
