@@ -31,7 +31,7 @@ from mlax_tutorial.nn.series import child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.drop_in import advance
-from mlax_tutorial.optim.paths import arrays, check_structure, place, refuse_layers
+from mlax_tutorial.optim.paths import arrays, check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
 from mlax_tutorial.training import State, compile_step, evaluated
 
@@ -369,19 +369,10 @@ def accept(finite: jax.Array, new: Any, old: Any) -> Any:
     if not _is_bool(finite):
         raise ValueError(f"accept: finite must be one bool, got {describe(finite)}.")
 
-    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
-    def choose(path, new, old):
-        if (jnp.shape(new), jnp.result_type(new)) != (jnp.shape(old), jnp.result_type(old)):
-            raise ValueError(
-                f"accept: {place(jax.tree_util.keystr(path))} expects {describe(old)} as before, got {describe(new)}: a step "
-                "must keep shapes and dtypes."
-            )
-        return jax.lax.select(finite, jnp.asarray(new), jnp.asarray(old))
-
     refuse_layers("accept", (new, old))
-    check_structure("accept: new differs from old", new, old, "a step must keep the structure.")
-    finite = jnp.asarray(finite)
-    return jax.tree_util.tree_map_with_path(choose, new, old)
+    check_like("accept: new", new, old, "a step must keep structure, shapes and dtypes.", of=describe)
+    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
+    return jax.tree.map(functools.partial(jax.lax.select, jnp.asarray(finite)), new, old)
 
 
 class ScaledState(NamedTuple):

@@ -459,12 +459,6 @@ WRONG = {
         lambda: optim.Adam(0.1).step(FLAT, SGD.init(FLAT), FLAT),
         r"^Adam: state must be what init returned, AdamState, got SGDState: init and step must be of the same optimizer",
     ),
-    "SGD, a gradient that is a number": (
-        lambda: optim.SGD(0.1).step(
-            {"w": 1.0}, optim.SGD(0.1).init({"w": jnp.ones(())}), {"w": jnp.ones(())}
-        ),
-        r"^SGD: gradients\['w'\] expects an array of floating-point numbers, got float: pass what jax.grad returned",
-    ),
     "SGD, a velocity without momentum": (
         lambda: optim.SGD(0.1).step(FLAT, optim.SGD(0.1, momentum=0.9).init(FLAT), FLAT),
         r"^SGD: state.velocity\['w'\] expects nothing, got \(2,\)",
@@ -541,7 +535,7 @@ WRONG = {
         lambda: optim.WeightDecay(0.1, functools.partial(max, [1])),
         r"^WeightDecay: where must be hashable, because switches are static under jax.jit, got",
     ),
-    "Chain, empty": (lambda: optim.Chain(), r"^Chain: parts must end in an optimizer, got \(\)"),
+    "Chain, empty": (lambda: optim.Chain(), r"^Chain: parts must end in their only optimizer.*, got \(\)"),
     "Chain, no optimizer": (lambda: optim.Chain(CLIP), r"^Chain: parts must end in their only optimizer"),
     "Chain, optimizer first": (
         lambda: optim.Chain(SGD, CLIP),
@@ -615,16 +609,6 @@ WRONG = {
     "Packed, sharded in the meantime": (
         lambda: optim.Packed(SGD).step(spread(FLAT), optim.Packed(SGD).init(FLAT), spread(FLAT)),
         r"^Packed: trainables\['w'\] expects to lie whole on each device",
-    ),
-    "Packed, an outline": (
-        lambda: optim.Packed(SGD).init(jax.eval_shape(lambda: FLAT)),
-        r"^Packed: trainables\['w'\] expects an array, got an outline: .* jax.eval_shape",
-    ),
-    "Packed, too many": (
-        lambda: jax.eval_shape(
-            optim.Packed(SGD).init, {"w": jax.ShapeDtypeStruct((2**16, 2**15), jnp.float32)}
-        ),
-        r"^Packed: trainables expect fewer than 2\*\*31 numbers",
     ),
     "Freeze, a typo": (
         lambda: optim.Freeze(SGD, typo).init(WEIGHTS),

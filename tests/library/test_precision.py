@@ -554,15 +554,15 @@ WRONG = {
     "accept of many bools": (lambda: accept(jnp.isfinite(X), X, X), r"^accept: finite must be one bool, got bool\[6,4\]"),
     "accept of another dtype": (
         lambda: accept(jnp.array(True), {"w": jnp.ones(3)}, {"w": jnp.ones(3, jnp.bfloat16)}),
-        r"^accept: \['w'\] expects bfloat16\[3\] as before, got float32\[3\]",
+        r"^accept: new\['w'\] expects bfloat16\[3\], got float32\[3\]",
     ),
     "accept of another shape": (
         lambda: accept(jnp.array(True), jnp.ones(3), jnp.ones(())),
-        r"^accept: the root expects float32\[\] as before, got float32\[3\]",
+        r"^accept: new expects float32\[\], got float32\[3\]: a step must keep",
     ),
     "accept of another structure": (
         lambda: accept(jnp.array(True), [X], (X,)),
-        r"^accept: new differs from old: expects the containers .*\(\(\*,\)\), got .*: a step must keep the structure",
+        r"^accept: new\S* expects the containers .*\(\(\*,\)\), got .*: a step must keep structure",
     ),
     "a state without a scale": (
         lambda: make_scaled_step(SMALL, mean_square)(
