@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
 from mlax_tutorial.optim.moments import accelerated, average, corrected, normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
-from mlax_tutorial.optim.paths import chosen, pattern
+from mlax_tutorial.optim.paths import pattern
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.transformations import decayed
 from mlax_tutorial.optim.tunable import at_least, decay, fraction, number, positive, switch
@@ -292,10 +292,6 @@ class AdamW(Adam):
 
     weight_decay: jax.Array = number(at_least(0), default=0.01)
     where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
-
-    def init(self, trainables):
-        chosen(self, self.where, trainables)
-        return super().init(trainables)
 
     def step(self, gradients, state, trainables):
         directions, new_state = self._directions(gradients, state, trainables)

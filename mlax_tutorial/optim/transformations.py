@@ -112,10 +112,6 @@ class WeightDecay(Transformation):
     weight_decay: jax.Array = number(at_least(0))
     where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
 
-    def init(self, trainables):
-        chosen(self, self.where, trainables)
-        return super().init(trainables)
-
     def step(self, gradients, state, trainables):
         return decayed(self, trainables, self.check_step(gradients, state, trainables)), state
 

@@ -405,6 +405,10 @@ def spread(tree):
     return jax.device_put(tree, jax.NamedSharding(mesh, jax.P("model")))
 
 
+def first_step(optimizer):
+    return optimizer.step(WEIGHTS, optimizer.init(WEIGHTS), WEIGHTS)
+
+
 CLIP = optim.ClipByGlobalNorm(1.0)
 SGD = optim.SGD(0.1)
 FLAT = {"w": jnp.ones(2)}
@@ -484,16 +488,16 @@ WRONG = {
         r"^AdamW: where must be a pattern of paths, such as \"\*\['bias'\]\", or a function from a path to bool, got \{'w'",
     ),
     "AdamW, a part of a path": (
-        lambda: optim.AdamW(0.1, where="w").init(WEIGHTS),
+        lambda: first_step(optim.AdamW(0.1, where="w")),
         r"^AdamW: where must choose at least one weight, but chose none of \d: their paths are \[0\]\['",
     ),
     "AdamW, a typo": (
-        lambda: optim.AdamW(0.1, where=typo).init(WEIGHTS),
+        lambda: first_step(optim.AdamW(0.1, where=typo)),
         r"^AdamW: where must choose at least one weight, but chose none of 3: "
         r"their paths are \[0\]\['bias'\], \[0\]\['kernel'\], \[2\]\[0\]\.",
     ),
     "Lion, a typo": (
-        lambda: optim.Lion(0.1, where=typo).init(WEIGHTS),
+        lambda: first_step(optim.Lion(0.1, where=typo)),
         r"^Lion: where must choose at least one",
     ),
     "Lion, decay of 1": (
@@ -524,7 +528,7 @@ WRONG = {
     ),
     "WeightDecay, NaN": (lambda: optim.WeightDecay(np.nan), r"^WeightDecay: weight_decay must be .* got nan"),
     "WeightDecay, a typo": (
-        lambda: optim.Chain(optim.WeightDecay(0.1, typo), SGD).init(WEIGHTS),
+        lambda: first_step(optim.Chain(optim.WeightDecay(0.1, typo), SGD)),
         r"^WeightDecay: where must choose at least one weight, but chose none of 3",
     ),
     "WeightDecay, a typo at the first step": (

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from mlax_tutorial import optim
@@ -56,12 +57,9 @@ def optax_paths(predicate):
     )
 
 
-OF_OPTAX = optax.cosine_decay_schedule(RATE, 30)
-
-
 def cosine(count):
-    """A plain function, which counts by identity; that of Optax is made inside another one, and does not pickle."""
-    return OF_OPTAX(count)
+    """A plain function of the count: that of ``optax.cosine_decay_schedule(RATE, 30)``."""
+    return RATE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(count, 30) / 30))
 
 
 SECOND = frozenset({"second_moment"})
@@ -232,7 +230,7 @@ OPTIMIZERS = [row.optimizer for row in OPTIMIZER_ROWS]
 # A schedule and its peer in Optax.
 SCHEDULES = [
     (optim.Constant(0.3), optax.constant_schedule(0.3)),
-    (optim.Function(cosine), cosine),
+    (optim.Function(cosine), optax.cosine_decay_schedule(RATE, 30)),
     (optim.LinearDecay(0.3, steps=20), optax.linear_schedule(0.3, 0.0, 20)),
     (optim.LinearDecay(0.1, steps=7, end=0.4), optax.linear_schedule(0.1, 0.4, 7)),
     (optim.CosineDecay(0.3, steps=20), optax.cosine_decay_schedule(0.3, 20)),
