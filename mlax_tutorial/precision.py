@@ -123,6 +123,7 @@ class MixedPrecision(Wrapper):
 
     layer: Layer = hyperparameter(child)
     policy: Policy = hyperparameter(_policy)
+    decodes = Wrapper.decodes
 
     def __post_init__(self):
         super().__post_init__()

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.extend
+import jax.numpy as jnp
 
 from mlax_tutorial.nn.errors import LayerError, describe, locate, located
 from mlax_tutorial.nn.hyperparameters import show
@@ -32,6 +33,17 @@ class Container(Layer):
     def inputs(self):
         return frozenset().union(*(layer.inputs for layer in self._flat.values()))
 
+    @property
+    def decodes(self):
+        return all(layer.decodes is not False for layer in self._flat.values())
+
+    def check_decodes(self):
+        if type(self).decodes is False:
+            super().check_decodes()
+        for place, layer in self._flat.items():
+            with located(place, layer):
+                layer.check_decodes()
+
     def init(self, key, x, **inputs):
         # Phase one passes abstract values through the whole model once, and notes what each leaf is given.
         # Phase two makes the variables. Were each container to run its children's init and fwd by itself,
@@ -53,7 +65,9 @@ class Composite(Container):
     The trainables are a dict with one entry a child, ``()`` where a child has none; a field that is a tuple of layers
     gives a tuple. Likewise the non-trainables. If no child has any, the whole is ``()``.
 
-    Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static.
+    Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static. It decodes if its class says
+    ``decodes = True``: then all of its children must, and what ``forward`` does besides must treat each step by
+    itself, or by its place, which ``call.position`` tells: the number of steps that came before this input.
 
     Raises:
       LayerError: on variables of another model, on an input that ``forward`` does not take, when a child was never
@@ -76,9 +90,11 @@ class Composite(Container):
       (2, 3)
     """
 
+    decodes = False  # what forward does besides may mix steps
+
     # What a Call has of its own.
     _reserved = frozenset(
-        {"takes", "inference_mode", "_run", "_node", "_place", "_method", "_names", "_items"}
+        {"takes", "inference_mode", "position", "_run", "_node", "_place", "_method", "_names", "_items"}
     )
 
     def __post_init__(self):
@@ -136,10 +152,37 @@ class Composite(Container):
         return y, _gather(self._tree, run.non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
+        if type(self).decodes is False:
+            self.check_decodes()
         self._check_names(inputs)
+        own, cache = self._split_cache(cache)
+        steps = self.steps(x) if own else 0
         run = _Decode(self, trainables, non_trainables, cache)
+        run.position = own.get("position", 0)
         y = self._forward(run, x, inputs)
-        return y, _gather(self._tree, run.cache)
+        cache = _gather(self._tree, run.cache)
+        return y, {"position": run.position + steps, **(cache or {})} if own else cache
+
+    def steps(self, x) -> int:
+        """How many steps of a sequence ``x`` holds: the size of its axis before the last, or of the last one of integers."""
+        x = jax.tree.leaves(x)[0]
+        axis = -1 if jnp.issubdtype(x.dtype, jnp.integer) else -2
+        if len(x.shape) < -axis:
+            raise LayerError(
+                self, f"decodes x of shape (..., length, features), or ids (..., length), got {describe(x)}."
+            )
+        return x.shape[axis]
+
+    def _split_cache(self, cache):
+        """What a Composite of one's own remembers itself, and the caches of its children."""
+        if type(self).decodes is not True:
+            return {}, cache
+        if not isinstance(cache, dict) or "position" not in cache:
+            raise LayerError(
+                self,
+                f"cache expects what init_cache made, or the last decode returned, got {describe(cache)}.",
+            )
+        return {"position": cache["position"]}, {k: v for k, v in cache.items() if k != "position"} or ()
 
     def _forward(self, run, x, inputs):
         y = self.forward(Call(run, self._tree), x, **inputs)
@@ -173,7 +216,10 @@ class Composite(Container):
         for place, layer in self._flat.items():
             with located(place, layer):
                 caches[place] = layer._build_cache(records, path + place, length)
-        return _gather(self._tree, caches)
+        cache = _gather(self._tree, caches)
+        if type(self).decodes is True:
+            return {"position": jnp.zeros((), jnp.int32), **(cache or {})}
+        return cache
 
 
 class Call:
@@ -197,6 +243,11 @@ class Call:
     @property
     def inference_mode(self) -> bool:
         return self._run.inference_mode
+
+    @property
+    def position(self) -> Any:
+        """How many steps came before this input: 0 in ``fwd``, in ``decode`` an int32 scalar, which may be traced."""
+        return self._run.position
 
     def takes(self, inputs: dict) -> dict:
         """Those of ``inputs`` that this child takes."""
@@ -261,6 +312,7 @@ class _Run:
     """One run of ``forward``: keeps variables and keys by the child's place."""
 
     inference_mode = False
+    position = 0
 
     def __init__(self, layer, **trees):
         self.layer, self.trace = layer, _trace_state()

@@ -83,12 +83,6 @@ class _Convolution(Layer):
         order = self._letters + "IO"
         return {"kernel": kernel.transpose([order.index(letter) for letter in self._specs[1]])}, ()
 
-    def _build_cache(self, records, path, length):
-        spec = self._specs[0]
-        wide = [letter for letter, size in zip(self._letters, self.filter_shape) if size > 1]
-        self._refuse_single_step(records, path, [spec.index(letter) - len(spec) for letter in wide])
-        return ()
-
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         channels, lengths = self._look(x)
         spec = self._specs[1]
@@ -170,6 +164,15 @@ class Conv(_Convolution):
     recognition* (1998); Dumoulin and Visin, *A guide to convolution arithmetic for deep learning*
     (2016).
     """
+
+    @property
+    def decodes(self):
+        return (set(self.filter_shape), self.strides, self.padding, self.input_spec) == (
+            {1},
+            1,
+            "VALID",
+            None,
+        )
 
     def _apply(self, x, kernel, lengths):
         rims = pads(self.padding, lengths, self.filter_shape, self.strides, self.dilation)

@@ -129,6 +129,10 @@ class BatchNorm(Layer):
         affine = {name: jnp.expand_dims(affine[name].astype(wide.dtype), axes) for name in affine}
         return standardize(wide, mean, variance, self.epsilon, **affine).astype(x.dtype), non_trainables
 
+    @property
+    def decodes(self):
+        return self.channel_axis != -2
+
     def _moments(self, x, axes):
         try:
             return moments(x, axes, self.axis_name)
@@ -188,9 +192,9 @@ class LayerNorm(Layer):
         self.check_floating(x, minimum_ndim=self.axes)
         return (), ()
 
-    def _build_cache(self, records, path, length):
-        self._refuse_single_step(records, path, range(-self.axes, -1))
-        return ()
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -234,9 +238,9 @@ class RMSNorm(Layer):
         self.check_floating(x, minimum_ndim=self.axes)
         return (), ()
 
-    def _build_cache(self, records, path, length):
-        self._refuse_single_step(records, path, range(-self.axes, -1))
-        return ()
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -294,9 +298,9 @@ class GroupNorm(Layer):
         self._check(x)
         return (), ()
 
-    def _build_cache(self, records, path, length):
-        self._refuse_single_step(records, path, set(range(-self.axes, 0)) - {self.channel_axis})
-        return ()
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self._check(x)

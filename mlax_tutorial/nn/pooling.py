@@ -77,12 +77,9 @@ class _Pool(Layer):
                 row[axis] = value
         return _pool(self, tuple(map(tuple, windows)), x), non_trainables
 
-    def _build_cache(self, records, path, length):
-        axes = self.axes or self._usual_axes
-        self._refuse_single_step(
-            records, path, [axis for axis, size in zip(axes, self.window_shape) if size > 1]
-        )
-        return ()
+    @property
+    def decodes(self):
+        return not any(axis == -2 for axis in self.axes or self._usual_axes)
 
 
 class MaxPool(_Pool):

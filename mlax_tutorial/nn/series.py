@@ -1,6 +1,6 @@
 """``Series``: layers one after the other."""
 
-from mlax_tutorial.nn.composite import Composite, calls_once
+from mlax_tutorial.nn.composite import Composite, Container, calls_once
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.layer import Layer
 
@@ -106,6 +106,8 @@ class Series(Sequence):
       >>> nn.Series(body=model[:3], head=nn.Linear(2))["head"]
       Linear(2)
     """
+
+    decodes = Container.decodes
 
     @calls_once
     def forward(self, call, x, **inputs):

@@ -18,9 +18,11 @@ from mlax_tutorial.nn.series import child
 class Wrapper(Container):
     """Base of layers that hold one other."""
 
+    _place = ""
+
     @property
     def _flat(self):
-        return {"": self.layer}
+        return {self._place: self.layer}
 
     def _repeatable(self, key, inference_mode, *shape):
         """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
@@ -56,6 +58,7 @@ class Remat(Wrapper):
 
     layer: Layer = hyperparameter(child)
     policy: Callable | None = hyperparameter(optional(function), default=None)
+    decodes = Container.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self.check_inference_mode(inference_mode)
@@ -113,6 +116,8 @@ class Stack(Wrapper):
     depth: int = hyperparameter(integer)
     remat: Callable | None = hyperparameter(optional(function), default=None)
     unroll: int = hyperparameter(integer, default=1)
+    decodes = Container.decodes
+    _place = "[…]"
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self._check_depth(trainables=trainables, non_trainables=non_trainables)

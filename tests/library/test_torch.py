@@ -17,7 +17,7 @@ import optax
 import pytest
 
 from mlax_tutorial import nn, optim
-from mlax_tutorial.nn.attention import attend, attend_in_chunks, causal_mask, rotary
+from mlax_tutorial.nn.attention import attend, attend_in_chunks, distance_mask, rotary
 
 HERE = Path(__file__).parent
 TOOL = HERE.parents[1] / "tools/make_torch_references.py"
@@ -452,7 +452,9 @@ def test_scaled_dot_product_attention(case, chunk_size):
         if chunk_size:
             y = attend_in_chunks(query, key, value, mask=mask, causal=causal, chunk_size=chunk_size)
         else:
-            y = attend(query, key, value, mask=causal_mask(query.shape[1], key.shape[1]) if causal else mask)
+            y = attend(
+                query, key, value, mask=distance_mask(query.shape[1], key.shape[1]) if causal else mask
+            )
         return by_place(y)
 
     check(case, function)
