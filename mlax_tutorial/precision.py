@@ -31,9 +31,10 @@ from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.nn.series import child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
-from mlax_tutorial.optim.drop_in import advance, compile_step, scalar
-from mlax_tutorial.optim.paths import arrays, check_structure, place, refuse_layers
+from mlax_tutorial.optim.drop_in import advance
+from mlax_tutorial.optim.paths import arrays, check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
+from mlax_tutorial.training import State, compile_step, evaluated
 
 
 def _names(value) -> tuple[str, ...]:
@@ -396,19 +397,10 @@ def accept(finite: jax.Array, new: Any, old: Any) -> Any:
     if not _is_bool(finite):
         raise ValueError(f"accept: finite must be one bool, got {describe(finite)}.")
 
-    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
-    def choose(path, new, old):
-        if (jnp.shape(new), jnp.result_type(new)) != (jnp.shape(old), jnp.result_type(old)):
-            raise ValueError(
-                f"accept: {place(jax.tree_util.keystr(path))} expects {describe(old)} as before, got {describe(new)}: a step "
-                "must keep shapes and dtypes."
-            )
-        return jax.lax.select(finite, jnp.asarray(new), jnp.asarray(old))
-
     refuse_layers("accept", (new, old))
-    check_structure("accept: new differs from old", new, old, "a step must keep the structure.")
-    finite = jnp.asarray(finite)
-    return jax.tree_util.tree_map_with_path(choose, new, old)
+    check_like("accept: new", new, old, "a step must keep structure, shapes and dtypes.", of=describe)
+    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
+    return jax.tree.map(functools.partial(jax.lax.select, jnp.asarray(finite)), new, old)
 
 
 class ScaledState(NamedTuple):
@@ -423,67 +415,65 @@ class ScaledState(NamedTuple):
     inner: Any
 
 
-def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None) -> Callable:
+def make_scaled_step(
+    model: Layer, loss: Callable, shardings: Any = None, *, has_aux: bool = False
+) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
     All in one program: nobody waits for the device to learn whether a step was skipped.
 
     Args:
       model: any layer, as a rule what a :class:`Policy` made of one.
-      loss: ``(outputs, targets) -> scalar``.
+      loss, has_aux: as for ``training.make_step``.
       shardings: as for ``training.make_step``, the third of the optimizer's state alone. Put the loss scale on all devices of
         the mesh, too, or the step is compiled once more when it has got there: ``jax.device_put(scale,
         NamedSharding(mesh, PartitionSpec()))``.
 
     Returns:
-      ``step(optimizer, trainables, non_trainables, state, key, x, targets, **inputs)`` as
-      ``training.make_step`` returns it, for ``training.fit``, too. The state is
-      ``ScaledState(scale, optimizer.init(trainables))``. The loss that comes back is not scaled.
+      ``step(optimizer, state, key, x, targets, **inputs)`` as ``training.make_step`` returns it, for ``training.fit``, too. The
+      state of the optimizer is ``ScaledState(scale, optimizer.init(trainables))``. The loss that comes back is not scaled.
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from mlax_tutorial import nn, optim, precision
+      >>> from mlax_tutorial import nn, optim, precision, training
       >>> model, x, y = nn.Linear(1), jnp.ones((8, 3)), jnp.ones((8, 1))
       >>> model = precision.Policy("float16").apply(model)
       >>> step = precision.make_scaled_step(model, lambda y, t: jnp.mean((y - t) ** 2))
       >>> trainables, rest = model.init(jax.random.key(0), x)
       >>> optimizer = optim.SGD(0.1)
       >>> scale = precision.DynamicLossScale()
-      >>> state = precision.ScaledState(scale, optimizer.init(trainables))
+      >>> state = training.State(trainables, rest, precision.ScaledState(scale, optimizer.init(trainables)))
       >>> for _ in range(20):
-      ...     trainables, rest, state, value = step(optimizer, trainables, rest, state, None, x, y)
+      ...     state, value = step(optimizer, state, None, x, y)
       >>> bool(value < 1e-3)
       True
     """
 
     def objective(trainables, non_trainables, scale, key, x, targets, inputs):
         outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
-        value = scalar("make_scaled_step", loss, outputs, targets)
-        return scale.scale(value), (value, non_trainables)
+        value, found = evaluated("make_scaled_step", loss, has_aux, outputs, targets)
+        return scale.scale(value), (found, non_trainables)
 
-    def step(optimizer, trainables, non_trainables, state, key, x, targets, inputs):
-        if not isinstance(state, ScaledState) or not isinstance(state.scale, LossScale):
+    def step(optimizer, state, key, x, targets, inputs):
+        trainables, non_trainables, scaled = state
+        if not isinstance(scaled, ScaledState) or not isinstance(scaled.scale, LossScale):
             raise ValueError(
-                "make_scaled_step: state must be ScaledState(scale, optimizer.init(trainables)), "
-                f"got {describe(state)}."
+                "make_scaled_step: optimizer_state must be ScaledState(scale, optimizer.init(trainables)), "
+                f"got {describe(scaled)}."
             )
-        gradients, (value, updated) = jax.grad(objective, has_aux=True)(
-            trainables, non_trainables, state.scale, key, x, targets, inputs
+        gradients, (found, updated) = jax.grad(objective, has_aux=True)(
+            trainables, non_trainables, scaled.scale, key, x, targets, inputs
         )
-        gradients = state.scale.unscale(gradients)
+        gradients = scaled.scale.unscale(gradients)
         # What is frozen has gradients, too, but nobody uses them.
-        used = optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients
-        finite = all_finite(used)
-        new, inner = advance(optimizer, gradients, state.inner, trainables)
-        old = trainables, non_trainables, state.inner
-        trainables, non_trainables, inner = accept(finite, (new, updated, inner), old)
-        state = ScaledState(state.scale.adjust(finite), inner)
-        return trainables, non_trainables, state, value
+        finite = all_finite(optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients)
+        new, inner = advance(optimizer, gradients, scaled.inner, trainables)
+        new = accept(finite, (new, updated, inner), (trainables, non_trainables, scaled.inner))
+        if shardings is not None:
+            new = jax.lax.with_sharding_constraint(new, shardings)
+        return State(*new[:2], ScaledState(scaled.scale.adjust(finite), new[2])), found
 
-    if shardings is not None:
-        trainables, non_trainables, state = shardings
-        shardings = trainables, non_trainables, ScaledState(None, state)
-    return compile_step("make_scaled_step", step, model, loss, shardings)
+    return compile_step("make_scaled_step", step, model, loss)
 
 
 def _is_bool(value):
