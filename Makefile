@@ -5,12 +5,16 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-second-cpu \
-        rehearse-tpu test-tpu test-colab bench clean
+.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-rounding \
+        test-tpu test-colab test-all bench clean
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
 PYTEST := -m pytest -q -n 2 --dist loadfile
+# Files that passed before, in the environment that is named, are left out; see "What is remembered" in CONTRIBUTING.md.
+PASSED := -p tools.passed.plugin --passed
+# On the newest JAX only the answers to the exercises are remembered: the rest is cheap.
+NEWEST := $(PASSED) newest --passed-under tests/exercises
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html
@@ -84,33 +88,35 @@ check: .venv/.made ## what needs no execution: style, and the guards on the note
 
 test-library: .venv/.made ## the package, its docstrings, the exercises, the tools
 	$(PYTHON) $(PYTEST) --doctest-modules mlax_tutorial
-	$(PYTHON) $(PYTEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
+	$(PYTHON) $(PYTEST) $(NEWEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)
-	$(PYTHON) $(PYTEST) $(NBVAL) book
+	$(PYTHON) $(PYTEST) $(NEWEST) --no-loadscope-reorder $(NBVAL) book
 
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site
 
-# They compile without optimizations, in two thirds of the time, and grade every third wrong answer: they are about JAX. Left
-# out is what does not depend on JAX or runs on the newest alone (benchmarks); `make test-colab` runs the chapters.
-OLDEST := tests/benchmarks tests/colab tests/data tests/notebooks tests/site tests/tpu tests/test_requirements.py
+# They compile without optimizations, in two thirds of the time. Left out is what does not depend on JAX or runs on the newest
+# alone (benchmarks); `make test-colab` runs the chapters.
+OLDEST := tests/benchmarks tests/colab tests/data tests/notebooks tests/site tests/tools tests/tpu tests/test_requirements.py
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) tests --fewer-wrong-answers $(addprefix --ignore ,$(OLDEST))
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) $(PASSED) oldest tests $(addprefix --ignore ,$(OLDEST))
 
-test-second-cpu: .venv/.made ## chapters as on another processor (no AVX2), where the last bits of numbers differ
-	XLA_FLAGS=--xla_cpu_max_isa=AVX $(PYTHON) -m tools.notebooks run --times 1
-
-rehearse-tpu: .venv/.made ## chapters and exercises with products rounded as a TPU rounds them
-	$(PYTHON) -m tools.rehearse exercises
-	$(PYTHON) -m tools.rehearse notebooks
+test-rounding: .venv/.made ## chapters and exercises as other devices round: a TPU's products, a CPU without AVX2
+	$(PYTHON) -m tools.rehearse
 
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
-	.venv-tpu/bin/python -m pytest -q -n 2 tests/tpu
-	.venv-tpu-oldest/bin/python -m pytest -q -n 2 tests/tpu
+	.venv-tpu/bin/python $(PYTEST) $(PASSED) tpu tests/tpu
+	.venv-tpu-oldest/bin/python $(PYTEST) $(PASSED) tpu-oldest tests/tpu
 
 test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, and run it twice
 	$(PYTHON) -m pytest -q -n 2 tests/colab
+
+# One target after the other, so that all of them are seen even if one fails.
+ALL_TESTS := test test-oldest test-rounding test-tpu test-colab
+test-all: ## every test in every environment, whatever is remembered
+	@failed=; for target in $(ALL_TESTS); do MLAX_RECORD=ignore $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 # --- measurements -------------------------------------------------------------------------------------------------
 

@@ -45,5 +45,7 @@ class Workload:
 
 def all_workloads() -> dict[str, Workload]:
     """The workloads of `benchmarks/workloads/`, by name."""
-    names = sorted(module.name for module in pkgutil.iter_modules(workloads.__path__))
-    return {name: importlib.import_module(f"{workloads.__name__}.{name}").WORKLOAD for name in names}
+    found = pkgutil.iter_modules(workloads.__path__)  # imports: benchmarks.workloads.*
+    names = [f"{workloads.__name__}.{name}" for name in sorted(module.name for module in found)]
+    modules = [importlib.import_module(name) for name in names]  # imports: benchmarks.workloads.*
+    return {name.rpartition(".")[2]: module.WORKLOAD for name, module in zip(names, modules)}

@@ -48,24 +48,28 @@ def _parser():
 
 
 def _list(options):
-    from mlax_tutorial.checking import catalog, progress
+    from mlax_tutorial.checking import catalog, following, progress
     from mlax_tutorial.checking.show import printable
 
     noted, remark = progress.read()
-    done = count = minutes = 0
+    done, count, left = 0, 0, 0
     for chapter in catalog.chapters():
-        print(catalog.title(chapter))
         exercises = catalog.of(chapter)
+        passed = [exercise for exercise in exercises if _status(noted, exercise) == "passed"]
+        open_minutes = _minutes(exercises) - _minutes(passed)
+        done, count, left = done + len(passed), count + len(exercises), left + open_minutes
+        rest = f", {open_minutes} min left" if open_minutes else ""
+        print(
+            f"{catalog.title(chapter)}: {len(passed)} of {len(exercises)} done, {_minutes(passed)} min{rest}"
+        )
         width = max([len(exercise.name) for exercise in exercises], default=0)
         for exercise in exercises:
-            status = _status(noted, exercise)
-            done, count = done + (status == "passed"), count + 1
-            minutes += 0 if status == "passed" else exercise.minutes
-            line = f"  {_MARKS[status]} {exercise.name:<{width}}  {_facts(exercise)}  {exercise.title}"
-            print(printable(line))
-    print(f"\n{done} of {count} done." + (f" About {minutes} minutes are left." if minutes else ""))
-    if following := _following(noted):
-        print(f"Next: {following.chapter}.{following.name}, {following.title}.")
+            mark = _MARKS[_status(noted, exercise)]
+            print(printable(f"  {mark} {exercise.name:<{width}}  {_facts(exercise)}  {exercise.title}"))
+    print(f"\n{done} of {count} done." + (f" About {left} minutes are left." if left else ""))
+    if picked := following.pick(noted):
+        exercise, reason = picked
+        print(f"Next: {exercise.chapter}.{exercise.name}, {exercise.title} ({reason}).")
     if remark:
         print(remark)
     return 0
@@ -75,19 +79,21 @@ _MARKS = {"passed": "[x]", "failed": "[-]", "": "[ ]"}
 
 
 def _next(options):
-    from mlax_tutorial.checking import catalog, progress
+    from mlax_tutorial.checking import catalog, following, progress
     from mlax_tutorial.checking.show import printable
 
     noted, remark = progress.read()
     if remark:
         print(remark)
-    exercise = _following(noted)
-    if exercise is None:
+    picked = following.pick(noted)
+    if picked is None:
         print("All exercises are done.")
         return 0
+    exercise, reason = picked
     place = f"in the chapter {catalog.title(exercise.chapter)} (book/{exercise.chapter}.ipynb)"
     print(f"{exercise.chapter}.{exercise.name}: {exercise.title}")
     print(printable(f"{_facts(exercise)}, {place}"))
+    print(f"Why this one: {reason}.")
     return 0
 
 
@@ -134,14 +140,8 @@ def _facts(exercise):
     return f"{stars} {exercise.minutes:>2} min"
 
 
-def _following(noted):
-    from mlax_tutorial.checking import catalog
-
-    for chapter in catalog.chapters():
-        for exercise in catalog.of(chapter):
-            if _status(noted, exercise) != "passed":
-                return exercise
-    return None
+def _minutes(exercises):
+    return sum(exercise.minutes for exercise in exercises)
 
 
 if __name__ == "__main__":

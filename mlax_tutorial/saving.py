@@ -345,7 +345,7 @@ def _integer(what, value, minimum):
 
 def _import(module, name):
     try:
-        return importlib.import_module(module)
+        return importlib.import_module(module)  # imports: nothing of this project
     except ImportError as error:
         package = "safetensors" if module.startswith("safetensors") else "orbax-checkpoint"
         message = f"{name} needs {package}: pip install {package}."

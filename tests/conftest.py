@@ -1,5 +1,6 @@
 """Two simulated devices for all tests, so that what is sharded really is; and how their programs are compiled."""
 
+import sys
 import tempfile
 
 import jax
@@ -16,19 +17,14 @@ jax.config.update("jax_compilation_cache_dir", COMPILED.name)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
-def pytest_addoption(parser):
-    parser.addoption(
-        "--fewer-wrong-answers",
-        action="store_true",
-        help="of each exercise's wrong answers grade every third",
-    )
-
-
 @pytest.fixture(autouse=True, scope="module")
 def quick_to_compile(request):
-    """Thousands of small programs that run once: what a module with `QUICK_TO_COMPILE` waits for is mostly the compiler."""
+    """Most tests wait for the compiler, for thousands of small programs that run once; a module or its folder may have
+    `QUICK_TO_COMPILE`.
+    """
     before = jax.config.values["jax_disable_most_optimizations"]
-    with configured(jax_disable_most_optimizations=getattr(request.module, "QUICK_TO_COMPILE", before)):
+    folder = getattr(sys.modules[request.module.__package__], "QUICK_TO_COMPILE", before)
+    with configured(jax_disable_most_optimizations=getattr(request.module, "QUICK_TO_COMPILE", folder)):
         yield
     jax.clear_caches()  # or else the programs of all modules fill gigabytes
 

@@ -1,20 +1,28 @@
-"""Rehearse a TPU on a CPU: run programs with the inputs of every product rounded to bfloat16.
+"""Rehearse other devices on this CPU: a TPU's rounding of products, and a CPU without AVX2.
 
-    python -m tools.rehearse                        the next two
+    python -m tools.rehearse                        the next two, two processes at a time
     python -m tools.rehearse notebooks [NAME ...]   every chapter, from top to bottom: its assertions must hold
     python -m tools.rehearse exercises              the solution of every exercise must pass its check
-    python -m tools.rehearse run SCRIPT [ARGS ...]  any Python program
+    python -m tools.rehearse run SCRIPT [ARGS ...]  any Python program, with rounded products alone
 
 By default a TPU rounds the inputs of float32 products to bfloat16, and a CPU does not; so code that is right on
 a CPU may miss its tolerance on a TPU. Here products are rounded where JAX lowers them for the CPU. Nothing else
 changes: not the jaxprs, not the dtypes, and products that ask for ``precision="highest"``, by themselves or by
 `jax.default_matmul_precision`, stay exact. Any other precision than the highest counts as the default.
+
+In the same run XLA uses no instructions beyond AVX, so multiplications and additions are not fused, vectors are shorter,
+and the last bits of numbers differ. One could mask the other only in a product at default precision, where rounding
+moves a result ten thousand times further than the last bits do; all else is computed as on the second CPU alone. What
+fails is run again with each alone, and the message says which of the two it was. ``--only`` does so by hand.
 """
 
 import argparse
 import concurrent.futures
 import contextlib
 import functools
+import importlib
+import multiprocessing
+import os
 import pathlib
 import runpy
 import sys
@@ -29,6 +37,8 @@ from jax.extend.core import primitives
 from jax.interpreters import mlir
 
 from mlax_tutorial.inspection import jaxprs
+from tools import project
+from tools.passed import Record
 
 PRODUCTS = (primitives.dot_general_p, primitives.conv_general_dilated_p)
 
@@ -86,66 +96,137 @@ def is_rounding():
     return float(jax.jit(lambda x: jnp.dot(x, x))(jnp.float32([1.001]))) == 1.0
 
 
-def exercises() -> int:
-    """Grades the solutions of all exercises while products are rounded. Returns how many did not pass."""
-    from mlax_tutorial.checking import catalog
+# What can be rehearsed, together or alone.
+ROUNDING, SECOND_CPU = "rounding", "second-cpu"
+BOTH = (ROUNDING, SECOND_CPU)
+INSTRUCTIONS = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX"}  # XLA reads it when JAX first uses a device
+
+
+def is_fusing():
+    """Whether this CPU multiplies and adds in one instruction, which rounds once: never without AVX2."""
+    x = jnp.full(64, 1.0001, jnp.float32)
+    square = jax.jit(lambda x: x * x)(x)
+    return bool(jnp.any(jax.jit(lambda x, square: x * x - square)(x, square) != 0))
+
+
+def check(settings):
+    """What is rehearsed really is: a kernel or a process asks itself."""
+    assert is_rounding() == (ROUNDING in settings), "products are not rounded as they should be"
+    assert SECOND_CPU not in settings or not is_fusing(), "instructions beyond AVX are in use"
+
+
+def run(tasks, settings=BOTH, jobs: int = 2, record=None) -> int:
+    """Runs tasks, `jobs` processes at a time, each a function and what it is about. Returns how many failed.
+
+    What a `record` covers is left out, and what passes is told to it: see `tools.passed`.
+    """
+    tasks = [(function, unit) for function, unit in tasks if record is None or not record.covers(unit)]
+    failed = 0
+    variables = INSTRUCTIONS if SECOND_CPU in settings else {}
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(jobs, spawn, _set_variables, (variables,)) as pool:
+        running = {pool.submit(_timed, function, unit, settings): unit for function, unit in tasks}
+        for task in concurrent.futures.as_completed(running):
+            passed, text, seconds = task.result()
+            failed += not passed
+            print(text, file=sys.stdout if passed else sys.stderr, flush=True)
+            if record is not None:
+                record.note({running[task]: seconds if passed else None})
+    print(f"{len(tasks) - failed} of {len(tasks)} passed, rehearsing {' and '.join(settings)}")
+    if record is not None:
+        print(record.summary(), end="")
+    return failed
+
+
+def _timed(function, unit, settings):
+    begun = time.perf_counter()
+    passed, text = function(unit, settings)
+    return passed, text, time.perf_counter() - begun
+
+
+def _set_variables(variables):
+    os.environ.update(variables)
+
+
+def exercises():
+    """Every exercise, as tasks: its file in the package."""
+    folder = project.ROOT / "mlax_tutorial" / "exercises"
+    files = sorted(path for path in folder.glob("*/*.py") if not path.name.startswith("_"))
+    return [(_exercise, path.relative_to(project.ROOT).as_posix()) for path in files]
+
+
+def _exercise(unit: str, settings) -> tuple[bool, str]:
+    """Grades the solution of an exercise."""
     from mlax_tutorial.checking.outcome import PASSED
 
-    failed = graded = 0
-    with rounded_products():
-        assert is_rounding()
-        for chapter in catalog.chapters():
-            for exercise in catalog.of(chapter):
-                outcome = exercise.grade(exercise.answer)
-                graded += 1
-                if outcome.status != PASSED:
-                    failed += 1
-                    print(f"{chapter}.{exercise.name}: {outcome}", file=sys.stderr)
-    print(f"exercises: {graded - failed} of {graded} solutions pass with rounded products")
-    return failed
+    module = importlib.import_module(
+        unit.removesuffix(".py").replace("/", ".")
+    )  # imports: mlax_tutorial.exercises.*
+    exercise = getattr(module, "exercise", None)
+    if exercise is None:
+        return True, f"{unit}: no exercise, but what several share"
+    with rounded_products() if ROUNDING in settings else contextlib.nullcontext():
+        check(settings)
+        outcome = exercise.grade(exercise.answer)
+    if outcome.status == PASSED:
+        return True, f"{unit}: its solution passes"
+    hint = f"which of {' and '.join(settings)} it is: python -m tools.rehearse exercises --only {ROUNDING}"
+    return False, "\n".join([f"{unit}: {outcome}", hint if len(settings) > 1 else ""])
 
 
-def notebooks(names=(), jobs: int = 2) -> int:
-    """Runs chapters in kernels that round products, `jobs` at a time. Returns how many failed."""
-    from tools.notebooks import sources
-    from tools.notebooks.places import Book, Problem
+def notebooks(names=()):
+    """Chapters, as tasks, the longest first."""
+    from tools.notebooks import record, sources
+    from tools.notebooks.places import Book
 
-    book, failed = Book(), 0
-    chosen = [name for name in book.select(names) if sources.read(book, name).executes]
-    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
-        tasks = [pool.submit(_notebook, book, name) for name in chosen]
-        for task in concurrent.futures.as_completed(tasks):
-            try:
-                print(task.result(), flush=True)
-            except Problem as problem:
-                failed += 1
-                print(f"\n{problem}\n", file=sys.stderr, flush=True)
-    print(f"notebooks: {len(chosen) - failed} of {len(chosen)} ran with rounded products")
-    return failed
+    book = Book()
+    return [
+        (_notebook, book.relative(book.notebook(name)))
+        for name in record.longest_first(book, book.select(names))
+        if sources.read(book, name).executes
+    ]
 
 
-def _notebook(book, name: str) -> str:
+def _notebook(unit: str, settings=BOTH, book=None) -> tuple[bool, str]:
+    """Runs a chapter; if it fails, again with each setting alone, to tell which one it was."""
+    name = pathlib.PurePath(unit).stem
+    begun = time.perf_counter()
+    if (problem := _problem(name, settings, book)) is None:
+        return True, f"{name}: {time.perf_counter() - begun:.1f} s"
+    lines = [f"\n{problem}"]
+    if len(settings) > 1:
+        alone = {each: _problem(name, (each,), book) is None for each in settings}
+        lines += [
+            f"{name}, {each} alone: {'passes' if passes else 'fails'}" for each, passes in alone.items()
+        ]
+    return False, "\n".join(lines)
+
+
+def _problem(name: str, settings, book=None) -> str | None:
+    """Runs a chapter from top to bottom; returns what went wrong."""
     import nbformat
 
-    from tools.notebooks import kernel, run, sources
-    from tools.notebooks.places import Problem
+    from tools.notebooks import kernel, sources
+    from tools.notebooks import run as chapters
+    from tools.notebooks.places import Book
 
+    book = book or Book()
     if not book.notebook(name).exists():
-        raise Problem(f"{name}: not built: run `.venv/bin/python -m tools.notebooks build {name}`")
+        return f"{name}: not built: run `.venv/bin/python -m tools.notebooks build {name}`"
     notebook = nbformat.read(book.notebook(name), as_version=4)
-    begun = time.perf_counter()
-    with kernel.start(book, notebook, clean=True) as running:
-        running.ask("import tools.rehearse as _rehearse\n_rehearse.start()")
+    variables = INSTRUCTIONS if SECOND_CPU in settings else {}
+    with kernel.start(book, notebook, clean=True, variables=variables) as running:
+        running.ask("import tools.rehearse as _rehearse")
+        if ROUNDING in settings:
+            running.ask("_rehearse.start()")
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
                 try:
-                    running.run(index, timeout=4 * sources.cell_limit(cell))
+                    running.run(index, timeout=10 * sources.cell_limit(cell))
                 except kernel.CellError as error:
-                    path = book.relative(book.notebook(name))
-                    raise Problem(run.explain(path, notebook, 1, error)) from error
-        if running.ask("print(_rehearse.is_rounding())").strip() != "True":
-            raise Problem(f"{name}: at the end of the chapter, products were not rounded")
-    return f"{name}: {time.perf_counter() - begun:.1f} s"
+                    return chapters.explain(book.relative(book.notebook(name)), notebook, 1, error)
+        said = running.ask(f"_rehearse.check({settings!r})\nprint('as rehearsed')").strip()
+        return None if said == "as rehearsed" else f"{name}: at the end, the settings had been lost"
 
 
 def script(path: str, arguments: list[str]) -> int:
@@ -153,28 +234,35 @@ def script(path: str, arguments: list[str]) -> int:
     sys.argv = [path, *arguments]
     sys.path[0] = str(pathlib.Path(path).resolve().parent)
     with rounded_products():
-        runpy.run_path(path, run_name="__main__")
+        runpy.run_path(path, run_name="__main__")  # imports: nothing of this project
     return 0
 
 
 def main(arguments=None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.rehearse", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command")
-    one = commands.add_parser("notebooks", help="run chapters from top to bottom")
-    one.add_argument("names", nargs="*", metavar="NAME")
-    commands.add_parser("exercises", help="grade the solution of every exercise")
+    parts = {
+        "notebooks": commands.add_parser("notebooks", help="run chapters from top to bottom"),
+        "exercises": commands.add_parser("exercises", help="grade the solution of every exercise"),
+    }
+    parts["notebooks"].add_argument("names", nargs="*", metavar="NAME")
+    for part in parts.values():
+        part.add_argument("--only", choices=BOTH, help="rehearse one of the two alone")
     one = commands.add_parser("run", help="run a Python program")
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     if options.command == "run":
         return script(options.script, options.arguments)
-    failed = 0
+    tasks = []
     if options.command in ("notebooks", None):
-        failed += notebooks(options.names if options.command else ())
+        tasks += notebooks(options.names if options.command else ())
     if options.command in ("exercises", None):
-        failed += exercises()
-    return bool(failed)
+        tasks += exercises()
+    only = options.only if options.command else None
+    if only:
+        return bool(run(tasks, (only,)))
+    return bool(run(tasks, record=Record("rounding", runner=["tools/rehearse.py"])))
 
 
 if __name__ == "__main__":

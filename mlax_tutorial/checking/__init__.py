@@ -2,59 +2,10 @@
 
 How to write an exercise
 ------------------------
-A chapter's exercises live in one module, ``mlax_tutorial/exercises/CHAPTER.py``. An exercise is a value
-in that module, and its name is the attribute's name::
-
-    import jax.numpy as jnp
-    import numpy as np
-
-    from mlax_tutorial.checking import Exercise, Failed, Mistake, checks, inputs
-
-
-    def _double(x):                                  # the solution: shown to the reader as `def double(x)`
-        return 2 * x
-
-
-    def _check_double(double):                       # raises Failed, or returns None when all is well
-        checks.values(double, _double, inputs.arrays("n"))
-        checks.works_under_jit(double, jnp.arange(3.0))
-
-
-    def _in_place(x):                                # wrong answers are real code, like the reader's
-        x *= 2
-
-
-    def _power(x):
-        return x**2
-
-
-    def _list(x):
-        return [2 * v for v in x]
-
-
-    double = Exercise(
-        title="Double every element",                # at most 60 characters
-        stars=1,                                     # 1 to 3
-        minutes=2,
-        why="One sentence, shown when it is passed: why this matters in JAX.",
-        hints=("The first nudge.", "A stronger one; the last may almost give it away."),
-        solution=_double,
-        check=_check_double,
-        mistakes=(                                   # three or more, each with a part of its own diagnosis
-            Mistake(_in_place, says="`return` missing"),
-            Mistake(_power, says="expected"),
-            Mistake(_list, says="returned a list"),
-        ),
-    )
-
-The reader then writes, in the notebook::
-
-    from mlax_tutorial.exercises import welcome as ex
-
-    def double(x):
-        ...  # your code
-
-    ex.double.check(double)        # also ex.double.hint(), ex.double.solution()
+An exercise is a file, ``mlax_tutorial/exercises/CHAPTER/NAME.py``: a solution, a check, and last ``exercise = Exercise(...)`` with title,
+stars, minutes, one sentence of why, and two hints or more. The answers that test it, wrong and right ones, lie in
+``tests/exercises/CHAPTER/NAME.py``. `CONTRIBUTING.md` of the repository, *Add an exercise*, shows both files of a small one as a whole. A
+check may do the following.
 
 - The answer may be a value instead of a function (a number, a string, a tuple, a dict of predictions): then
   ``solution`` is that value and ``check`` gets what the reader gave. ``checks.answers`` grades a dict.
@@ -70,13 +21,13 @@ The reader then writes, in the notebook::
   "This averages before it squares.")])`` says so where the reader's function agrees with ``wrong`` on every input tried.
 - An exercise that needs longer than 20 seconds, or loops of JAX over 100,000 iterations, says so: ``seconds=…``,
   ``iterations=…``.
-- ``exercise.grade(answer)`` gives the :class:`Outcome` without showing or recording it; the tests in
-  ``tests/exercises`` run it over the stub, the solution and every mistake of every exercise they find.
+- ``exercise.grade(answer)`` gives the :class:`Outcome` without showing or recording it.
+- What several exercises of a chapter share stands in a file beside them whose name begins with ``_``, such as ``_compare.py``.
 - Keep a check under three seconds: few shapes, small arrays (each new shape compiles each operation anew).
 """
 
 from mlax_tutorial.checking import checks, inputs
-from mlax_tutorial.checking.exercise import Exercise, Mistake
+from mlax_tutorial.checking.exercise import Exercise
 from mlax_tutorial.checking.outcome import Failed, Outcome
 
-__all__ = ["Exercise", "Failed", "Mistake", "Outcome", "checks", "inputs"]
+__all__ = ["Exercise", "Failed", "Outcome", "checks", "inputs"]

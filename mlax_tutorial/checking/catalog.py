@@ -25,16 +25,16 @@ TITLES = {
 
 def chapters():
     """The names of the chapters that have exercises."""
-    names = [
-        module.name for module in pkgutil.iter_modules(exercises.__path__) if not module.name.startswith("_")
-    ]
+    found = pkgutil.iter_modules(exercises.__path__)  # imports: mlax_tutorial.exercises.*
+    names = [module.name for module in found if not module.name.startswith("_")]
     order = list(TITLES)
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def of(chapter):
     """The exercises of a chapter, in the order in which its module defines them."""
-    module = importlib.import_module(f"{exercises.__name__}.{chapter}")
+    name = f"{exercises.__name__}.{chapter}"
+    module = importlib.import_module(name)  # imports: mlax_tutorial.exercises.*
     return [value for value in vars(module).values() if isinstance(value, Exercise)]
 
 

@@ -1,10 +1,8 @@
-"""An exercise: what it asks, how it is graded, its hints, its solution, and the wrong answers that people give."""
+"""An exercise: what it asks, how it is graded, its hints, and its solution."""
 
 import contextlib
-import dataclasses
 import inspect
 import re
-import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -22,20 +20,14 @@ from mlax_tutorial.checking.outcome import (
     NotAttempted,
     Outcome,
 )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Mistake:
-    """A wrong answer that people give, and a part of the diagnosis that it must get."""
-
-    answer: Any
-    says: str
+from mlax_tutorial.checking.programs import forget
 
 
 class Exercise:
     """One exercise of a chapter; see `mlax_tutorial.checking` for how to write one.
 
-    The reader calls `check`, `hint` and `solution`. Its name is that of the module's attribute that holds it.
+    The reader calls `check`, `hint` and `solution`. Its name and its chapter's are those of the file that defines its check,
+    ``mlax_tutorial/exercises/CHAPTER/NAME.py``.
     """
 
     def __init__(
@@ -48,7 +40,6 @@ class Exercise:
         hints: tuple[str, ...],
         solution: Any,
         check: Callable[[Any], None],
-        mistakes: tuple[Mistake, ...],
         seconds: float = limits.SECONDS,
         iterations: int = limits.ITERATIONS,
     ):
@@ -58,7 +49,6 @@ class Exercise:
         self.why = why
         self.hints = tuple(hints)
         self.answer = solution
-        self.mistakes = tuple(mistakes)
         self.seconds = seconds
         self.iterations = iterations
         self._check = check
@@ -66,15 +56,11 @@ class Exercise:
 
     @property
     def chapter(self):
-        """The chapter's name: that of the module that defines the exercise."""
-        return self._check.__module__.rpartition(".")[2]
+        return self._check.__module__.split(".")[-2]
 
     @property
     def name(self):
-        for name, value in vars(sys.modules[self._check.__module__]).items():
-            if value is self:
-                return name
-        return "exercise"
+        return self._check.__module__.split(".")[-1]
 
     def __repr__(self):
         return f"<exercise {self.chapter}.{self.name}: {self.title}>"
@@ -143,8 +129,12 @@ class Exercise:
             raise NotAttempted
         reader.admit(answer, self.answer)
         function = callable(self.answer) and not isinstance(self.answer, type)
-        with limits.time_limit(seconds):
-            self._check(reader.guard(answer, self.name) if function else answer)
+        try:
+            with limits.time_limit(seconds):
+                self._check(reader.guard(answer, self.name) if function else answer)
+        finally:
+            if function:
+                forget(answer)
 
     def _unexpected(self, error, printed):
         """What came past the guard: the reader's after all, if it went through their code or came out of XLA."""
@@ -193,4 +183,22 @@ def _fixed_settings():
             x64(False),
         ):
             stack.enter_context(setting)
+        stack.enter_context(_quick_to_compile())
         yield
+
+
+@contextlib.contextmanager
+def _quick_to_compile():
+    """Nearly all of a check's time is XLA's; a program that runs once on a few numbers is not worth optimizing.
+
+    On a CPU only, where this is tested. What the reader jitted is compiled anew when it is next called, as it should be.
+    """
+    before = jax.config.values["jax_disable_most_optimizations"]
+    if before or jax.default_backend() != "cpu":
+        yield
+        return
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)

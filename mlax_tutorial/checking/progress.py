@@ -1,7 +1,7 @@
 """What the reader has done, in one local file. Nothing of it leaves the machine.
 
-The file is JSON: ``{"version": 1, "exercises": {"arrays.double": {"status": "passed", "on": "2026-11-21"}}}``. It is
-``progress.json`` in the user's data folder, or what the environment variable ``MLAX_TUTORIAL_PROGRESS`` names. A file
+The file is JSON: ``{"version": 1, "exercises": {"arrays.double": {"status": "passed", "on": "2026-11-21", "at": "…"}}}``, with the
+day on the reader's calendar and the time in UTC, which tells where they were last. It is ``progress.json`` in the user's data folder, or what the environment variable ``MLAX_TUTORIAL_PROGRESS`` names. A file
 that cannot be read is set aside as ``….bad``, never overwritten; a folder that cannot be written is said once and then
 left alone.
 """
@@ -37,7 +37,7 @@ def path():
 def record(chapter, name, status):
     """Notes the status of an exercise; returns a remark for the reader, mostly an empty one.
 
-    What is passed stays passed. An exercise that was not attempted is not noted.
+    What is passed stays passed, and a further try that fails is noted with its time. An exercise that was not attempted is not noted.
     """
     if status == NOT_ATTEMPTED:
         return ""
@@ -45,10 +45,10 @@ def record(chapter, name, status):
     if not readable:
         return remark
     key = f"{chapter}.{name}"
-    old = exercises.get(key, {}).get("status")
-    if old == PASSED or old == status:
+    if exercises.get(key, {}).get("status") == PASSED:
         return remark
-    exercises[key] = {"status": status, "on": datetime.date.today().isoformat()}
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
+    exercises[key] = {"status": status, "on": datetime.date.today().isoformat(), "at": now}
     return "\n".join(filter(None, (remark, write(exercises))))
 
 

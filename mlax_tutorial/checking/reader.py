@@ -250,9 +250,7 @@ def is_theirs(filename):
     if filename.startswith("<frozen"):
         return False
     path = pathlib.Path(filename)
-    if _PACKAGE in path.parents:
-        return path.parent.name == "exercises"  # the wrong answers that people give
-    if {"site-packages", "dist-packages"} & set(path.parts):
+    if _PACKAGE in path.parents or {"site-packages", "dist-packages"} & set(path.parts):
         return False
     return not filename.startswith(_LIBRARIES)
 

@@ -92,7 +92,8 @@ class _Call:
 
 
 def _find(module: str, name: str) -> Any:
-    return operator.attrgetter(name)(sys.modules.get(module) or importlib.import_module(module))
+    loaded = sys.modules.get(module) or importlib.import_module(module)  # imports: nothing of this project
+    return operator.attrgetter(name)(loaded)
 
 
 def _partial(parts, keywords):

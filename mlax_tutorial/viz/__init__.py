@@ -46,6 +46,7 @@ def __getattr__(name):
     if name in _LATE:
         from importlib import import_module
 
-        globals()[name] = function = getattr(import_module(_LATE[name]), name)
+        module = import_module(_LATE[name])  # imports: mlax_tutorial.viz.*
+        globals()[name] = function = getattr(module, name)
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,6 @@ def grade():
             hints=("One.", "Two."),
             solution=answer if solution is None else solution,
             check=check,
-            mistakes=(),
             **options,
         )
         outcome = exercise.grade(answer, seconds=seconds)

@@ -34,12 +34,35 @@ def pass_exercise(chapter, name):
     progress.record(chapter, name, "passed")
 
 
+def pass_chapters(*chapters, but=""):
+    for chapter in chapters:
+        for exercise in catalog.of(chapter):
+            if exercise.name != but:
+                pass_exercise(chapter, exercise.name)
+
+
+@pytest.fixture
+def noted(progress_file):
+    """Writes a progress file: for each exercise its status, and at what minute; None leaves only the day."""
+
+    def write(entries):
+        progress.write(
+            {
+                key: {"status": status, "on": "2026-11-21"}
+                | ({} if minute is None else {"at": f"2026-11-21T10:{minute:02}:00.000+00:00"})
+                for key, (status, minute) in entries.items()
+            }
+        )
+
+    return write
+
+
 def test_list_in_a_process_of_its_own(progress_file):
     pass_exercise("welcome", "double")
     done = command("exercises")
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert lines[0] == "Welcome" and lines[1].split() == [
+    assert lines[0] == "Welcome: 1 of 1 done, 2 min" and lines[1].split() == [
         "[x]",
         "double",
         "★☆☆",
@@ -67,18 +90,82 @@ def test_next(capsys, progress_file):
         and out.startswith("welcome.double: Double every element\n")
         and "book/welcome.ipynb" in out
     )
-    for chapter in catalog.chapters():
-        for exercise in catalog.of(chapter):
-            pass_exercise(chapter, exercise.name)
+    pass_chapters(*catalog.chapters())
     assert run(capsys, "exercises", "next")[1] == "All exercises are done.\n"
     out = run(capsys, "exercises", "list")[1]
-    assert "Next:" not in out and "minutes are left" not in out and "[ ]" not in out
+    assert "Next:" not in out and "left" not in out and "[ ]" not in out
 
 
 def test_failed_ones_are_marked(capsys, progress_file):
     progress.record("welcome", "double", "failed")
     out = run(capsys, "exercises")[1]
-    assert "[-] double" in out and "Next: welcome.double" in out
+    assert "[-] double" in out and "Next: welcome.double, Double every element (you began it)." in out
+
+
+def test_minutes_are_summed_up_by_chapter(capsys, progress_file):
+    first, *others = catalog.of("jit")
+    pass_exercise("jit", first.name)
+    lines = run(capsys, "exercises")[1].splitlines()
+    left = sum(exercise.minutes for exercise in others)
+    assert f"jit: 1 of {len(others) + 1} done, {first.minutes} min, {left} min left" in lines
+    assert f"Welcome: 0 of 1 done, 0 min, {catalog.of('welcome')[0].minutes} min left" in lines
+    whole = sum(exercise.minutes for chapter in catalog.chapters() for exercise in catalog.of(chapter))
+    assert f"About {whole - first.minutes} minutes are left." in lines[-2]
+
+
+# Which one is next
+
+
+def following(capsys):
+    """What `next` picks, and why."""
+    lines = run(capsys, "exercises", "next")[1].splitlines()
+    return lines[0].partition(":")[0], lines[2].removeprefix("Why this one: ")
+
+
+def test_next_begins_with_the_book(capsys, progress_file):
+    assert following(capsys) == ("welcome.double", "the book begins with it.")
+
+
+def test_next_goes_on_where_the_reader_was_last(capsys, progress_file, noted):
+    """And does not go back to chapters that they skipped."""
+    noted({"arrays.lookup": ("passed", 1), "jit.traces": ("passed", 2)})
+    assert following(capsys) == ("jit.counter", "next in jit.")
+    noted({"arrays.lookup": ("passed", 2), "jit.traces": ("passed", 1)})
+    assert following(capsys) == ("arrays.benchmark", "next in Arrays.")
+
+
+def test_next_is_what_was_tried_and_not_solved(capsys, progress_file, noted):
+    noted({"jit.traces": ("failed", 1), "jit.steady": ("failed", 3), "jit.bucketed": ("failed", 2)})
+    assert following(capsys) == ("jit.steady", "you began it.")
+    noted({"arrays.lookup": ("failed", 1), "jit.traces": ("passed", 2)})
+    assert following(capsys) == ("jit.counter", "next in jit.")
+
+
+def test_next_takes_what_was_skipped_when_the_rest_is_done(capsys, progress_file):
+    pass_chapters("jit", but="counter")
+    assert following(capsys) == ("jit.counter", "you skipped it.")
+    pass_chapters("jit")
+    first = catalog.of("control_flow")[0].name
+    assert following(capsys) == (f"control_flow.{first}", "the next chapter begins with it.")
+    progress.record("arrays", "lookup", "failed")
+    pass_chapters(*catalog.chapters()[catalog.chapters().index("jit") :])
+    assert following(capsys) == ("welcome.double", "you skipped it.")
+    pass_exercise("welcome", "double")
+    assert following(capsys) == ("arrays.lookup", "you began it.")
+
+
+def test_next_after_a_further_try(capsys, progress_file, noted):
+    noted({"arrays.lookup": ("failed", 1), "jit.counter": ("failed", 2)})
+    progress.record("arrays", "lookup", "failed")
+    assert following(capsys) == ("arrays.lookup", "you began it.")
+
+
+def test_next_knows_the_files_of_the_first_edition(capsys, progress_file, noted):
+    """They say on which day, and no more: of one day, what stands later in the book counts as later."""
+    noted({"jit.traces": ("passed", None), "arrays.lookup": ("passed", None), "later.thing": ("failed", 9)})
+    assert following(capsys) == ("jit.counter", "next in jit.")
+    noted({"arrays.lookup": ("passed", None), "jit.traces": ("passed", 1)})
+    assert following(capsys) == ("jit.counter", "next in jit.")
 
 
 def test_reset_asks(progress_file):

@@ -412,7 +412,7 @@ def test_a_check_that_breaks_is_not_the_readers_fault():
         raise ZeroDivisionError("in the check")
 
     exercise = Exercise(
-        title="t", stars=1, minutes=1, why="w", hints=("a", "b"), solution=double, check=broken, mistakes=()
+        title="t", stars=1, minutes=1, why="w", hints=("a", "b"), solution=double, check=broken
     )
     outcome = exercise.grade(double)
     assert outcome.status == NOT_GRADED and isinstance(outcome.fault, ZeroDivisionError)

@@ -1,27 +1,46 @@
-"""Wrong answers are many, and each is graded once: what they wait for is mostly the compiler."""
+"""Each file of a chapter's folder is the test of one exercise; to its own tests come those that every exercise owes."""
+
+import pathlib
 
 import pytest
 
 from tests.settings import configured
 
+pytest.register_assert_rewrite("tests.exercises.owed")
+
+from tests.exercises import owed  # noqa: E402  (its assertions are rewritten)
+
+HERE = pathlib.Path(__file__).parent
+
+
+class ExerciseFile(pytest.Module):
+    """The tests of one exercise."""
+
+    def collect(self):
+        for name, test in vars(owed).items():
+            if name.startswith("test_") and (self.obj.answers.rights or name != "test_a_right_answer_passes"):
+                setattr(self.obj, name, test)
+        return super().collect()
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    if module_path.parent.parent == HERE:
+        return ExerciseFile.from_parent(parent, path=module_path)
+
+
+@pytest.fixture
+def answers(request):
+    return request.module.answers
+
+
+def pytest_generate_tests(metafunc):
+    for name in {"right", "wrong"} & set(metafunc.fixturenames):
+        cases = getattr(metafunc.module.answers, f"{name}s")
+        metafunc.parametrize(name, cases, ids=lambda answer: answer.name)
+
 
 @pytest.fixture(autouse=True, scope="module")
 def quick_to_compile(quick_to_compile):
+    """Wrong answers are many, and each is graded once: what they wait for is mostly the compiler."""
     with configured(jax_disable_most_optimizations=True):
         yield
-
-
-def pytest_collection_modifyitems(config, items):
-    """With `--fewer-wrong-answers`: every third of each exercise, and no test that needs them all."""
-    if not config.getoption("--fewer-wrong-answers"):
-        return
-
-    def stays(item):
-        name = getattr(item, "originalname", None)
-        if name == "test_diagnoses_tell_mistakes_apart":
-            return False
-        return name != "test_a_wrong_answer_gets_its_diagnosis" or item.callspec.params["number"] % 3 == 0
-
-    dropped = [item for item in items if not stays(item)]
-    items[:] = [item for item in items if stays(item)]
-    config.hook.pytest_deselected(items=dropped)

@@ -1,6 +1,7 @@
 """Rounded products, interpreted and lowered: both do the same, and what asks for the highest is left alone."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -12,9 +13,10 @@ import pytest
 
 from mlax_tutorial.inspection.jaxprs import round_products
 from tools import rehearse
-from tools.notebooks.places import Book, Problem
+from tools.notebooks.places import Book
 from tools.rehearse import is_rounding, rounded_products
 
+# reads: nothing else
 ROOT = pathlib.Path(__file__).parents[2]
 GENERATOR = np.random.default_rng(0)
 LEFT = GENERATOR.normal(size=(5, 7)).astype(np.float32)
@@ -173,8 +175,24 @@ def test_a_chapter_whose_assertion_misses_its_tolerance(tmp_path, precision):
     path = tmp_path / "chapter.ipynb"
     cells = [nbformat.v4.new_code_cell(code), nbformat.v4.new_code_cell(claim)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    if precision == "highest":
-        assert rehearse._notebook(OneNotebook(), str(path)).startswith(str(path))
-    else:
-        with pytest.raises(Problem, match="(?s)code cell 1 failed.*AssertionError"):
-            rehearse._notebook(OneNotebook(), str(path))
+    passed, text = rehearse._notebook(str(path), book=OneNotebook())
+    assert passed == (precision == "highest")
+    if not passed:
+        assert re.search("(?s)code cell 1 failed.*AssertionError", text)
+        assert "rounding alone: fails" in text and "second-cpu alone: passes" in text
+
+
+FUSED = """import jax, jax.numpy as jnp
+x = jnp.full(64, 1.0001, jnp.float32)
+square = jax.jit(lambda x: x * x)(x)
+assert jnp.any(jax.jit(lambda x, y: x * x - y)(x, square) != 0), "the last bits differ"
+"""
+
+
+@pytest.mark.skipif(not rehearse.is_fusing(), reason="this CPU does not fuse multiplications and additions")
+def test_a_chapter_that_depends_on_the_cpu(tmp_path):
+    path = tmp_path / "chapter.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(FUSED)]), path)
+    passed, text = rehearse._notebook(str(path), book=OneNotebook())
+    assert not passed and "the last bits differ" in text
+    assert "rounding alone: passes" in text and "second-cpu alone: fails" in text

@@ -115,7 +115,7 @@ def temporary_bytes(form, length):
     return step.lower(x, x, x).compile().memory_analysis().temp_size_in_bytes
 
 
-def test_memory_of_the_backward_pass_grows_linearly_in_chunks():
+def test_memory_of_the_backward_pass_grows_linearly_in_chunks(optimized):
     """The plain form stores all pairs."""
     in_chunks = functools.partial(attention.attend_in_chunks, causal=True, chunk_size=64)
     assert temporary_bytes(attention.attend, 2048) > 2.2 * temporary_bytes(attention.attend, 1024)

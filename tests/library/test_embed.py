@@ -77,7 +77,7 @@ def test_the_gradient_of_a_frequent_id_does_not_stall_in_bfloat16():
     assert (gradient(nn.Embed(5, 3, accum_dtype=jnp.bfloat16)) < 3072).all()
 
 
-def test_the_table_is_not_converted_as_a_whole():
+def test_the_table_is_not_converted_as_a_whole(optimized):
     """Looking up in float32 costs no float32 copy of a bfloat16 table, once it is compiled."""
     ids = jax.ShapeDtypeStruct((8,), jnp.int32)
     trainables = {"embed": jax.ShapeDtypeStruct((10_000, 64), jnp.bfloat16)}

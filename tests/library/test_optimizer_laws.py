@@ -15,7 +15,6 @@ from mlax_tutorial.nn.numeric import accumulator
 from tests.library.rows import OPTIMIZER_ROWS, OPTIMIZERS, classes, public_classes
 from tests.library.rows.optimizers import RATE
 
-QUICK_TO_COMPILE = True
 rows = pytest.mark.parametrize("row", OPTIMIZER_ROWS, ids=lambda row: row.id)
 MODEL = nn.Series(nn.Linear(2), nn.F(jnp.tanh), nn.Series(nn.Bias()))  # tuples, dicts and ()
 X = np.random.default_rng(0).normal(size=(8, 4))

@@ -257,7 +257,7 @@ def test_a_frozen_gradient_takes_no_part_in_the_norm():
     assert updates == {"a": 0, "b": -0.5}
 
 
-def test_gradients_of_frozen_weights_are_not_computed():
+def test_gradients_of_frozen_weights_are_not_computed(optimized):
     def step(weights, x):
         gradients = jax.grad(lambda w: jnp.sum((x @ w["body"]) @ w["head"]))(weights)
         optimizer = optim.Freeze(optim.SGD(0.1), where=lambda path: "body" in path)
@@ -314,7 +314,7 @@ def test_optimizers_nest():
     assert not np.allclose(masters.inner.average[0]["kernel"], 1)
 
 
-def test_the_compiled_step_of_adam_is_that_of_hand_written_jax():
+def test_the_compiled_step_of_adam_is_that_of_hand_written_jax(optimized):
     weights = [jnp.full((8, 4), i + 1.0) for i in range(20)]
     optimizer = optim.Adam(1e-3)
     state = optimizer.init(weights)
@@ -384,7 +384,7 @@ def test_weights_of_numpy_are_packed_as_jax_takes_them():
 
 
 @pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="its compiler sees through the barrier")
-def test_a_packed_step_has_one_loop_for_all_weights_of_a_size():
+def test_a_packed_step_has_one_loop_for_all_weights_of_a_size(optimized):
     """XLA compiles equal loops once, so compiling takes hardly longer for many weights."""
 
     def loops(number):

@@ -13,6 +13,7 @@ import pytest
 from mlax_tutorial import nn, optim
 from mlax_tutorial.inspection.jaxprs import walk
 
+QUICK_TO_COMPILE = False  # these numbers are computed as for a user
 RNG = np.random.default_rng(0)
 
 

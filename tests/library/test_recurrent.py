@@ -338,7 +338,7 @@ def test_the_sum_over_time_obeys_accum_dtype():
     assert "f32" not in str(jaxpr) and "bf16" in str(jaxpr)
 
 
-def test_the_backward_pass_stores_no_gates():
+def test_the_backward_pass_stores_no_gates(optimized):
     """Against a loop by hand, of the same mathematics: little more than half of the memory."""
     x = jax.ShapeDtypeStruct((32, 64, 16), jnp.float32)
     layer = nn.Recurrent(nn.LSTMCell(64))

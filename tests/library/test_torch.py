@@ -21,6 +21,7 @@ from mlax_tutorial import nn, optim
 from mlax_tutorial.nn.attention import attend, attend_in_chunks, distance_mask, rotary
 
 HERE = Path(__file__).parent
+# reads: tools/make_torch_references.py
 TOOL = HERE.parents[1] / "tools/make_torch_references.py"
 
 

@@ -355,13 +355,16 @@ def test_a_prediction_with_its_answer_in_the_text(book):
 # Exercises
 
 
-MODULE = 'double = Exercise(\n    title="Double it",\n    stars=2,\n    minutes=5,\n)\n'
+LISTING = "from mlax_tutorial.exercises.sample.double import exercise as double\n"
+EXERCISE = 'exercise = Exercise(\n    title="Double it",\n    stars=2,\n    minutes=5,\n)\n'
 
 
 def with_exercise(book, heading: str) -> None:
     """A chapter with one exercise, in step."""
-    (book.package / "exercises").mkdir()
-    (book.package / "exercises" / "sample.py").write_text(MODULE)
+    folder = book.package / "exercises" / "sample"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(LISTING)
+    (folder / "double.py").write_text(EXERCISE)
     edit_source(book, "The second cell of text in a row.", heading)
     settle(book)
 
@@ -373,13 +376,15 @@ def test_an_exercise_under_its_heading(book):
 
 def test_an_exercise_without_its_heading(book):
     with_exercise(book, "### Double it")
-    only(book, "an exercise without its heading: write `### Exercise: double ★★☆ (5 min)`")
+    only(book, "sample/double.py has no heading in the chapter: write `### Exercise: double ★★☆ (5 min)`")
 
 
 def test_a_heading_that_says_otherwise(book):
     with_exercise(book, "### Exercise: double ★☆☆ (5 min)")
     found = messages(book)
-    assert len(found) == 2 and "does not say what mlax_tutorial/exercises/sample.py says" in found[1]
+    assert (
+        len(found) == 2 and "does not say what the files in mlax_tutorial/exercises/sample/ say" in found[1]
+    )
 
 
 # What readers see

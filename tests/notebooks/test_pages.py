@@ -192,13 +192,16 @@ def test_a_claim_of_a_chapter_that_is_not_written(book):
 
 def test_a_row_of_the_page_of_exercises(book):
     (book.root / "_toc.yml").write_text("chapters:\n  - file: book/sample\n")
-    (book.package / "exercises").mkdir()
-    (book.package / "exercises" / "sample.py").write_text(
-        "import that_is_missing\n"
-        'b_2 = Exercise(title="Second, *bold*", stars=3, minutes=20, why=f"{x}")\n'
-        'a = Exercise(title="First", stars=1, minutes=5)\n'
-        'hidden = Exercise(title="Not in the chapter", stars=1, minutes=5)\n'
-    )
+    folder = book.package / "exercises" / "sample"
+    folder.mkdir(parents=True)
+    for name, given in {
+        "b_2": 'title="Second, *bold*", stars=3, minutes=20, why=f"{x}"',
+        "a": 'title="First", stars=1, minutes=5',
+        "hidden": 'title="Not in the chapter", stars=1, minutes=5',
+    }.items():
+        (folder / f"{name}.py").write_text(f"import that_is_missing\nexercise = Exercise({given})\n")
+        with open(folder / "__init__.py", "a") as listing:
+            listing.write(f"from mlax_tutorial.exercises.sample.{name} import exercise as {name}\n")
     text = book.source("sample").read_text()
     headings = "### Exercise: a ★☆☆ (5 min)\n\nWords.\n\n### Exercise: b_2 ★★★ (20 min)"
     book.source("sample").write_text(text.replace("The second cell of text in a row.", headings))
@@ -234,6 +237,15 @@ def test_exercises_of_the_book_have_their_headings(name):
     """Seen from the sources alone: a guard looks at the built chapters, too."""
     chapter = guards.Chapter(Book(), sources.read(Book(), name), None, None)
     assert list(guards.exercises_have_headings(chapter)) == []
+
+
+def test_a_file_that_ends_with_no_exercise(book):
+    folder = book.package / "exercises" / "sample"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from mlax_tutorial.exercises.sample.a import exercise as a\n")
+    (folder / "a.py").write_text('exercise = Exercise(title="First", stars=1, minutes=5)\nmore = 1\n')
+    with pytest.raises(Problem, match="a.py: its last statement"):
+        exercises.defined(book, "sample")
 
 
 # The README

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tools.notebooks import passed, run
+from tools.notebooks import run
+from tools.passed import Record
 
 from .conftest import read, write
 
@@ -65,47 +66,29 @@ def test_a_chapter_that_is_not_executed(book, capsys):
     assert "sample: skipped, its header says `execute: false`" in capsys.readouterr().out
 
 
-def test_passes_are_remembered_if_asked_for(book, capsys):
-    keep(book, "x = 1")
-    for _ in range(2):
-        assert run.run(book, [], cached=True) == 0
-    first, _, second, _ = capsys.readouterr().out.splitlines()
-    assert "passed before" not in first
-    assert "passed before" in second
+def test_passes_are_remembered_if_asked_for(book, capsys, monkeypatch):
+    """By `tools.passed`, whose tests say what a pass depends on."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("MLAX_RECORD", raising=False)
+    monkeypatch.setattr(Record, "_is_sampled", lambda self, unit: False)
 
+    def said(times=1):
+        assert run.run(book, [], times=times, environment="here") == 0
+        return capsys.readouterr().out
 
-def test_what_a_remembered_pass_depends_on(book, monkeypatch):
-    def key(mode="compare"):
-        passed._surroundings.cache_clear()
-        return passed.key(book, "sample", mode)
-
-    first = key()
-    assert key() == first
-    assert key("run 2") != first
-
-    (book.package / "unused.py").write_text("# not loaded by the chapter\n")
-    assert key() == first
+    keep(book, "import mlax_tutorial")
+    assert "1 of 1 chapters" in said()
+    assert "0 of 0 chapters" in (again := said()) and "left out, here: 1 units" in again
+    assert "1 of 1 chapters" in said(times=2)
     (book.package / "__init__.py").write_text("ANSWER = 41\n")
-    assert key() != first
-    (book.package / "__init__.py").write_text("ANSWER = 42\n")
-    assert key() == first
+    assert "1 of 1 chapters" in said()
 
-    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_max_isa=AVX")
-    assert key() != first
-    monkeypatch.delenv("XLA_FLAGS")
 
-    monkeypatch.setattr(passed, "_cpu", lambda: "another CPU")
-    assert key() != first
-    monkeypatch.undo()
-    assert key() == first
-
-    notebook = read(book)
-    notebook.cells[0].source += "\n\nMore."
-    write(book, notebook)
-    edited = key()
-    assert edited != first
-    (book.package / "unused.py").write_text("# of an unknown notebook any module may matter\n")
-    assert key() != edited
+def test_a_chapter_that_fails_is_not_remembered(book, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    keep(book, "assert False")
+    assert run.run(book, [], times=1, environment="here") == 1
+    assert Record("here", root=book.root).units() == []
 
 
 @pytest.mark.parametrize("names, chosen", [([], ["sample"]), (["book/_src/sample.md"], ["sample"])])

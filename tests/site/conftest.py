@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.site import browser, inspection  # noqa: E402
+from tools.site import browser  # noqa: E402
 
 SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
 
@@ -22,16 +22,10 @@ def missing(reason):
 
 
 def pytest_generate_tests(metafunc):
-    """Tests with an argument `name` run on each page, those with `chapter` on each page that is a notebook.
-
-    All tests of a page run in one process (`--dist loadgroup`), which visits it once.
-    """
+    """Tests with an argument `name` run on each page, those with `chapter` on each page that is a notebook."""
     for argument, find in [("name", browser.pages), ("chapter", chapters)]:
         if argument in metafunc.fixturenames:
-            names = find(SITE) or ["no site"]
-            metafunc.parametrize(
-                argument, [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in names]
-            )
+            metafunc.parametrize(argument, find(SITE) or ["no site"])
 
 
 def chapters(site):
@@ -62,19 +56,6 @@ def chromium():
 def address(site):
     with browser.serve(site) as served:
         yield served
-
-
-@pytest.fixture(scope="session")
-def visit(chromium, address):
-    """`visit(name, scheme)`: what a browser sees on a page; each page is visited once."""
-    visits = {}
-
-    def look(name, scheme="light"):
-        if (name, scheme) not in visits:
-            visits[name, scheme] = inspection.inspect(chromium, address, name, scheme)
-        return visits[name, scheme]
-
-    return look
 
 
 @pytest.fixture(scope="session")

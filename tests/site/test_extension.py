@@ -79,23 +79,22 @@ def build(folder, text):
         app.cleanup()
 
 
-@pytest.mark.parametrize(
-    ("opening", "classes", "title"),
-    [
+def test_boxes_take_their_title(tmp_path):
+    boxes = [
         ("{tip} Takeaway", "tip takeaway", "Takeaway"),
         ("{warning}", "warning watch-out", "Watch out"),
         ("{warning} Watch out", "warning watch-out", "Watch out"),
         ("{note} On a TPU", "note on-a-tpu", "On a TPU"),
         ("{note}", "note", "Note"),
         ("{tip} Use `jit` *once*", "tip use-jit-once", "Use <code"),
-    ],
-)
-def test_boxes_take_their_title(tmp_path, opening, classes, title):
-    page = build(tmp_path, f"# Page\n\n:::{opening}\nThe text.\n:::\n")
-    found = re.search(r'<div class="([^"]*\badmonition\b[^"]*)"', page)[1]
-    assert sorted(found.split()) == sorted(["admonition", *classes.split()])
-    assert f'<p class="admonition-title">{title}' in page
-    assert "<p>The text.</p>" in page
+    ]
+    texts = [f":::{opening}\nText {number}.\n:::\n" for number, (opening, _, _) in enumerate(boxes)]
+    page = build(tmp_path, "\n".join(["# Page\n", *texts]))
+    rendered = re.findall(r'<div class="([^"]*\badmonition\b[^"]*)">(.*?)</div>', page, flags=re.S)
+    for number, ((opening, classes, title), (found, body)) in enumerate(zip(boxes, rendered, strict=True)):
+        assert sorted(found.split()) == sorted(["admonition", *classes.split()]), opening
+        assert f'<p class="admonition-title">{title}' in body, opening
+        assert f"<p>Text {number}.</p>" in body, opening
 
 
 def test_cells_that_show_a_claim_can_be_linked_to(tmp_path):

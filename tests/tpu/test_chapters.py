@@ -11,6 +11,7 @@ import pytest
 from tools.notebooks import kernel, sources
 from tools.notebooks.places import Book
 
+# reads: book/*.ipynb, book/_src/*.md
 BOOK = Book()
 
 

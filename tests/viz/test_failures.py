@@ -9,8 +9,8 @@ import pytest
 
 from mlax_tutorial import viz
 from mlax_tutorial.inspection.failures import fails
+from tests.inspection.test_failures import KINDS, MACHINE, fail
 from tests.settings import configured
-from tests.test_failures import KINDS, MACHINE, fail
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,6 @@ A chapter is written in `book/_src/NAME.md` and read in `book/NAME.ipynb`. In th
     record.py         what is known of each chapter: inputs, run time, versions, claims
     build.py          all of these together
     run.py            every chapter twice, in any environment
-    passed.py         what passed before, so that unchanged chapters need not run again
     guards.py         what must not be in a notebook, and what to do about it
     claims.py         the claims that the book owes, the cells that show them, and their page
     exercises.py      the exercises of the chapters, and their page

@@ -33,7 +33,9 @@ def parser() -> argparse.ArgumentParser:
         "--patience", type=float, default=10, help="times its limit that a cell may take (default: 10)"
     )
     run.add_argument(
-        "--cached", action="store_true", help="skip chapters that passed under the same circumstances"
+        "--passed",
+        metavar="ENVIRONMENT",
+        help="leave out chapters that passed in it before (see tools/passed)",
     )
     run.add_argument(
         "--lines", action="store_true", help="also print a line per chapter for book/_src/devices.jsonl"
@@ -75,7 +77,7 @@ def main(arguments=None) -> int:
                 times=options.times,
                 jobs=options.jobs,
                 patience=options.patience,
-                cached=options.cached,
+                environment=options.passed,
                 lines=options.lines,
             )
             return 1 if failed else 0

@@ -1,15 +1,16 @@
 """The exercises of the chapters, and the page `book/exercises.md` that lists them.
 
-An exercise has a heading in its chapter, `### Exercise: NAME ★★☆ (10 min)`, and is a value of the chapter's module in
-`mlax_tutorial/exercises/`. The module is read as text: nothing of it runs.
+An exercise has a heading in its chapter, `### Exercise: NAME ★★☆ (10 min)`, a file `mlax_tutorial/exercises/CHAPTER/NAME.py`, and
+a line in the listing beside it, `__init__.py`. The files are read as text: nothing of them runs.
 """
 
 import ast
 import dataclasses
+import pathlib
 import re
 
 from tools.notebooks import sources, tables
-from tools.notebooks.places import Book
+from tools.notebooks.places import Book, Problem
 
 HEADING = re.compile(r"^#{2,4}\s+(Exercise: (\w+) ([★☆]{3}) \((\d+) min\))[ \t]*$", re.MULTILINE)
 
@@ -44,18 +45,33 @@ def drawn(stars: int) -> str:
     return "★" * stars + "☆" * (3 - stars)
 
 
+def folder(book: Book, name: str) -> pathlib.Path:
+    """Where a chapter's exercises lie."""
+    return book.package / "exercises" / name
+
+
 def defined(book: Book, name: str) -> list[Exercise]:
-    """The exercises in a chapter's module, in their order."""
-    path = book.package / "exercises" / f"{name}.py"
-    if not path.exists():
+    """The exercises of a chapter, in the order of its listing."""
+    listing = folder(book, name) / "__init__.py"
+    if not listing.exists():
         return []
-    found = []
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        match node:
-            case ast.Assign([ast.Name(attribute)], ast.Call(ast.Name("Exercise"), _, keywords)):
-                given = {k.arg: k.value.value for k in keywords if isinstance(k.value, ast.Constant)}
-                found.append(Exercise(attribute, given["title"], given["stars"], given["minutes"]))
-    return found
+    lines = ast.parse(listing.read_text(encoding="utf-8")).body
+    return [
+        _read(folder(book, name) / f"{alias.asname}.py", alias.asname)
+        for line in lines
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+        if alias.name == "exercise"
+    ]
+
+
+def _read(path: pathlib.Path, name: str) -> Exercise:
+    """The exercise of a file: its last statement."""
+    match ast.parse(path.read_text(encoding="utf-8")).body[-1]:
+        case ast.Assign([ast.Name("exercise")], ast.Call(ast.Name("Exercise"), _, keywords)):
+            given = {k.arg: k.value.value for k in keywords if isinstance(k.value, ast.Constant)}
+            return Exercise(name, given["title"], given["stars"], given["minutes"])
+    raise Problem(f"{path}: its last statement should be `exercise = Exercise(...)`")
 
 
 def headings(cells) -> list[str]:

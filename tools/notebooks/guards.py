@@ -350,14 +350,14 @@ def claims_have_verdicts(chapter: Chapter):
 def exercises_have_headings(chapter: Chapter):
     """Stars and minutes stand in the chapter as the exercise has them, and each exercise stands there."""
     written = exercises.headings(chapter.source.cells)
-    defined = [exercise.heading for exercise in exercises.defined(chapter.book, chapter.name)]
-    module = f"mlax_tutorial/exercises/{chapter.name}.py"
-    for heading in defined:
+    folder = chapter.book.relative(exercises.folder(chapter.book, chapter.name))
+    defined = {exercise.heading: exercise.name for exercise in exercises.defined(chapter.book, chapter.name)}
+    for heading, name in defined.items():
         if heading not in written:
-            yield f"{chapter.source.path}: {module} has an exercise without its heading: write `### {heading}`"
+            yield f"{chapter.source.path}: {folder}/{name}.py has no heading in the chapter: write `### {heading}`"
     for heading in written:
         if heading not in defined:
-            yield f"{chapter.source.path}: the heading {heading!r} does not say what {module} says"
+            yield f"{chapter.source.path}: the heading {heading!r} does not say what the files in {folder}/ say"
 
 
 # What readers see

@@ -91,8 +91,8 @@ class Kernel:
 
 
 @contextlib.contextmanager
-def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool):
-    """A fresh kernel in an empty folder, for the cells of `notebook`."""
+def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool, variables=None):
+    """A fresh kernel in an empty folder, for the cells of `notebook`. `variables` come on top of its environment."""
     with tempfile.TemporaryDirectory(prefix="chapter-") as scratch:
         scratch = pathlib.Path(scratch).resolve()
         folder = scratch / "content"
@@ -105,5 +105,7 @@ def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool):
             startup_timeout=120,
             interrupt_on_timeout=False,
         )
-        with client.setup_kernel(cleanup_kc=True, env=environment(book, scratch, clean=clean)):
+        with client.setup_kernel(
+            cleanup_kc=True, env=environment(book, scratch, clean=clean) | (variables or {})
+        ):
             yield Kernel(client)

@@ -14,9 +14,13 @@ import time
 
 import nbformat
 
-from tools.notebooks import kernel, passed, record, sources
+from tools.notebooks import kernel, sources
 from tools.notebooks.places import Book, Problem
+from tools.notebooks.record import longest_first
+from tools.passed import Record
 
+# What decides how a chapter is run, and whether it passed.
+RUNNER = ("tools/notebooks/run.py",)
 DEVICE = "import jax as _jax; print(_jax.devices()[0].device_kind, _jax.__version__, sep='|')"
 
 
@@ -26,12 +30,8 @@ def explain(path: str, notebook, pass_number: int, error: kernel.CellError) -> s
     return f"{path}: code cell {number} failed in pass {pass_number}:\n{message}"
 
 
-def run_one(book: Book, name: str, *, times: int, patience: float, cached: bool) -> tuple[str, dict, bool]:
-    """Run one chapter; returns a line for a person, the facts of the run, and whether it really ran now."""
-    mode = f"run {times}"
-    key = passed.key(book, name, mode) if cached else None
-    if cached and (before := passed.look_up(book, key)):
-        return f"{name}: passed before with the same notebook, package, versions and machine", before, False
+def run_one(book: Book, name: str, *, times: int, patience: float) -> tuple[str, dict]:
+    """Run one chapter; returns a line for a person, and the facts of the run."""
     notebook = nbformat.read(book.notebook(name), as_version=4)
     seconds = []
     start = time.perf_counter()
@@ -55,15 +55,9 @@ def run_one(book: Book, name: str, *, times: int, patience: float, cached: bool)
         "date": datetime.date.today().isoformat(),
         "seconds": round(seconds[0], 1),
     }
-    if cached:
-        passed.remember(book, key, **facts)
     whole = time.perf_counter() - start
     parts = " + ".join(f"{each:.1f}" for each in seconds)
-    return (
-        f"{name}: {parts} s, {whole:.1f} s with the kernel's start, on {device}, JAX {jax_version}",
-        facts,
-        True,
-    )
+    return f"{name}: {parts} s, {whole:.1f} s with the kernel's start, on {device}, JAX {jax_version}", facts
 
 
 def run(
@@ -73,37 +67,49 @@ def run(
     times: int = 2,
     jobs: int = 2,
     patience: float = 10.0,
-    cached: bool = False,
+    environment: str | None = None,
     lines: bool = False,
 ) -> int:
-    """Run chapters, `jobs` at a time; returns how many failed. `lines` also prints lines for devices.jsonl."""
+    """Run chapters, `jobs` at a time; returns how many failed.
+
+    With the name of an `environment`, chapters that passed in it before are left out, see `tools.passed`. `lines` also
+    prints lines for devices.jsonl.
+    """
     chosen = []
-    for name in record.longest_first(book, book.select(names)):
+    for name in longest_first(book, book.select(names)):
         if not sources.read(book, name).executes:
             print(f"{name}: skipped, its header says `execute: false`")
         elif not book.notebook(name).exists():
             raise Problem(f"book/{name}.ipynb does not exist: run `python -m tools.notebooks build {name}`")
         else:
             chosen.append(name)
+    units = {name: book.relative(book.notebook(name)) for name in chosen}
+    record = environment and Record(environment, runner=RUNNER, settings=[f"{times} times"], root=book.root)
+    if record:
+        chosen = [name for name in chosen if not record.covers(units[name])]
     ran, failed, begin = 0, 0, time.perf_counter()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = [
-            pool.submit(run_one, book, name, times=times, patience=patience, cached=cached) for name in chosen
-        ]
+        tasks = {
+            pool.submit(run_one, book, name, times=times, patience=patience): units[name] for name in chosen
+        }
         for task in concurrent.futures.as_completed(tasks):
             try:
-                line, facts, now = task.result()
-                ran += now
+                line, facts = task.result()
+                ran += 1
                 print(line, flush=True)
+                if record:
+                    record.passed(tasks[task], facts["seconds"])
                 if lines:
                     print(json.dumps(facts), flush=True)
             except Problem as problem:
                 failed += 1
+                if record:
+                    record.failed(tasks[task])
                 print(f"\n{problem}\n", file=sys.stderr, flush=True)
-    earlier = len(chosen) - failed - ran
     print(
         f"{ran} of {len(chosen)} chapters ran from top to bottom {times} times in {time.perf_counter() - begin:.0f} s"
-        + (f", {earlier} had passed before" if earlier else "")
         + (f", {failed} failed" if failed else "")
     )
+    if record:
+        print(record.summary(), end="")
     return failed

@@ -1,26 +1,18 @@
-"""What this project adds to nbval: pictures compared with a tolerance, a clean surrounding, and a memory.
+"""What this project adds to nbval: pictures compared with a tolerance, and a clean surrounding.
 
-`book/conftest.py` takes the hooks from here. With `CHAPTERS_CACHED=1` in the environment, a notebook that passed before
-with the same package, versions and machine is skipped, and one that passes is remembered.
+`book/conftest.py` takes the hooks from here.
 """
 
-import collections
 import itertools
 import os
 import pathlib
 import tempfile
 
-import nbformat
-import pytest
-
-from tools.notebooks import likeness, passed
+from tools.notebooks import likeness, record
 from tools.notebooks.places import Book
 
-CACHED = "CHAPTERS_CACHED"
 _book = None
 _scratch = None
-_keys = {}
-_cells_passed = collections.Counter()
 
 
 def pytest_configure(config):
@@ -91,37 +83,7 @@ def _copy(output):
     return copy
 
 
-# The memory of notebooks that passed
-
-
-def _remembers(config) -> bool:
-    return bool(os.environ.get(CACHED)) and bool(getattr(config.option, "nbval", False))
-
-
-def pytest_sessionstart(session):
-    """Keys are taken before anything runs: what changes meanwhile has not passed."""
-    if _remembers(session.config):
-        for path in _book.folder.glob("*.ipynb"):
-            _keys[path.name] = passed.key(_book, path.stem, "compare")
-
-
 def pytest_collection_modifyitems(items):
-    for item in items:
-        if (key := _keys.get(item.path.name)) and passed.look_up(_book, key):
-            reason = "passed before with the same notebook, package, versions and machine"
-            item.add_marker(pytest.mark.skip(reason=reason))
-
-
-def pytest_runtest_logreport(report):
-    name = report.nodeid.partition("::")[0].rpartition("/")[2]
-    if name in _keys and report.when == "call" and report.passed:
-        _cells_passed[name] += 1
-
-
-def pytest_sessionfinish(session):
-    if hasattr(session.config, "workerinput"):  # a worker of xdist saw only some of the cells
-        return
-    for name, count in _cells_passed.items():
-        cells = nbformat.read(_book.folder / name, as_version=4).cells
-        if count == sum(cell.cell_type == "code" for cell in cells):
-            passed.remember(_book, _keys[name], chapter=name)
+    """The longest chapters first (cells stay in order), so that two workers end together."""
+    entries = record.load(_book)
+    items.sort(key=lambda item: -entries.get(item.path.stem, {}).get("seconds", 0))

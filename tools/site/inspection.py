@@ -1,11 +1,9 @@
 """What a browser sees on a page: requests, errors, weight, accessibility, pictures, width. `tests/site` asserts on it."""
 
+import contextlib
 import dataclasses
 
-from . import browser
-
-# WCAG 2.0 to 2.2 at levels A and AA, as axe-core names its rules.
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+from . import accessibility, browser
 
 # Pictures that a screen reader would meet and could not name.
 UNNAMED = """() => {
@@ -38,11 +36,17 @@ WIDE = """() => {
 }"""
 
 
+# Links to the next and the previous page that cannot be seen.
+UNSEEN = """() => [...document.querySelectorAll("a[rel=next], a[rel=prev]")]
+    .filter(e => !e.checkVisibility({visibilityProperty: true}) || !e.getBoundingClientRect().width)
+    .map(e => e.outerHTML.slice(0, 160))"""
+
+
 @dataclasses.dataclass
 class Visit:
-    """One cold visit to a page, in one colour scheme."""
+    """What was seen on a page, in the light and in the dark."""
 
-    outside: list[str] = dataclasses.field(default_factory=list)  # addresses elsewhere, all refused
+    outside: list[str] = dataclasses.field(default_factory=list)  # addresses elsewhere
     errors: list[str] = dataclasses.field(
         default_factory=list
     )  # console errors, exceptions, answers of 400 and above
@@ -51,35 +55,39 @@ class Visit:
         default_factory=list
     )  # of WCAG A and AA, as axe-core finds them
     unnamed: list[str] = dataclasses.field(default_factory=list)  # pictures with no text alternative
-    wide: dict[int, list[str]] = dataclasses.field(
-        default_factory=dict
-    )  # what sticks out, by width of the screen
+    unseen: list[str] = dataclasses.field(default_factory=list)  # links to the neighbors that do not show
+    wide: list[str] = dataclasses.field(default_factory=list)  # what sticks out on a telephone
 
 
-def guard(context, address, outside):
-    """Refuse every request that leaves the site, and note it."""
-
-    def refuse(route):
-        url = route.request.url
-        if url.startswith((address + "/", "data:", "blob:", "about:")):
-            route.continue_()
-        else:
-            outside.append(url)
-            route.abort()
-
-    context.route("**/*", refuse)
-
-
-def inspect(chromium, address, name, scheme="light", widths=(390, 320)):
-    """Visit a page with an empty cache and note everything."""
-    from axe_playwright_python.sync_playwright import Axe
-
+def inspect(chromium, address, name, widths=(390, 320)):
+    """Visit a page with an empty cache, light and dark, and note everything."""
     visit = Visit()
+    with opened(chromium, address, name, visit, "light") as page:
+        visit.unnamed = page.evaluate(UNNAMED)
+        visit.unseen = page.evaluate(UNSEEN)
+        for width in widths:
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(60)
+            visit.wide += [f"{width}: {line}" for line in page.evaluate(WIDE)]
+    # The dark page is loaded anew: the theme is chosen before the first paint, pictures with it.
+    with opened(chromium, address, name, visit, "dark"):
+        pass
+    return visit
+
+
+@contextlib.contextmanager
+def opened(chromium, address, name, visit, scheme):
+    """A page, loaded in one color scheme and examined for accessibility; it is weighed in the light."""
     context = chromium.new_context(
         viewport={"width": 1280, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
+
+    def note(request):  # the browser's flags refuse what would leave
+        if not request.url.startswith((address + "/", "data:", "blob:", "about:")):
+            visit.outside.append(request.url)
+
+    context.on("request", note)
     try:
-        guard(context, address, visit.outside)
         page = context.new_page()
         page.on("console", lambda message: message.type == "error" and visit.errors.append(message.text))
         page.on("pageerror", lambda error: visit.errors.append(str(error)))
@@ -87,28 +95,15 @@ def inspect(chromium, address, name, scheme="light", widths=(390, 320)):
             "response",
             lambda answer: answer.status >= 400 and visit.errors.append(f"{answer.status} {answer.url}"),
         )
-        watch_transfers(context, page, visit.transfers)
+        if scheme == "light":
+            watch_transfers(context, page, visit.transfers)
         page.goto(f"{address}/{name}")
         browser.settle(page)
+        visit.violations += [f"{scheme}: {line}" for line in accessibility.violations(page)]
         page.wait_for_load_state("networkidle")
-        visit.unnamed = page.evaluate(UNNAMED)
-        options = {
-            "runOnly": {"type": "tag", "values": RULES},
-            "resultTypes": ["violations"],
-            "preload": False,
-        }
-        for violation in Axe().run(page, options=options).response["violations"]:
-            for node in violation["nodes"]:
-                visit.violations.append(
-                    f"{violation['id']}: {node['html'][:160]} ({node['failureSummary'][:300]})"
-                )
-        for width in widths:
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_timeout(60)
-            visit.wide[width] = page.evaluate(WIDE)
+        yield page
     finally:
         context.close()
-    return visit
 
 
 def watch_transfers(context, page, transfers):

@@ -1,0 +1,138 @@
+"""Clip a gradient where it passes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.autodiff._compare import compare
+from mlax_tutorial.inspection import jaxprs
+
+
+def solution(x, bound):
+    @jax.custom_vjp
+    def same(x, bound):
+        return x
+
+    def forward(x, bound):
+        return x, bound
+
+    def backward(bound, c):
+        norm = jnp.sqrt(jnp.sum(c * c))
+        scale = jnp.where(norm > bound, bound / jnp.where(norm > bound, norm, 1.0), 1.0)
+        return (c * scale).astype(c.dtype), jnp.zeros_like(bound)
+
+    same.defvjp(forward, backward)
+    return same(x, bound)
+
+
+def check(clip_slope):
+    x = jnp.array([[3.0, -1.0], [0.5, 20.0]])
+    got = clip_slope(x, 1.0)
+    try:
+        checks.same(got, x, input={"x": x, "bound": 1.0}, rtol=0, atol=0)
+    except Failed as failure:
+        failure.message = f"On the way forward `x` is returned as it is.\n{failure.message}"
+        raise
+    with under("`jax.make_jaxpr`"):
+        program = jax.make_jaxpr(lambda x: fresh(clip_slope)(x, 1.0))(x)
+    rules = {equation.primitive.name for _, equation in jaxprs.walk(program)}
+    if "custom_jvp_call" in rules and not any("custom_vjp" in name for name in rules):
+        raise Failed(
+            "A rule of `jax.custom_jvp` goes back transposed, so it has to be linear in the tangent, and clipping is not. Write the "
+            "way back itself, with `jax.custom_vjp`."
+        )
+    large = jnp.array([[2.0, 2.0], [-4.0, 1.0]])
+    cases = [
+        (large, 1.0, large / 5, "a cotangent of norm 5, and bound 1"),
+        (large, 2.5, large / 2, "a cotangent of norm 5, and bound 2.5"),
+        (large / 10, 1.0, large / 10, "a cotangent of norm 0.5, and bound 1"),
+        (jnp.zeros((2, 2)), 1.0, jnp.zeros((2, 2)), "a cotangent of zero"),
+    ]
+    for c, bound, expected, shown in cases:
+        slope = _back_through(clip_slope, x, bound, c)
+        norm = jnp.linalg.norm(c)
+        wrong = [
+            (c, "The cotangent goes through unclipped. Where is your rule used?"),
+            (
+                jnp.clip(c, -bound, bound),
+                "Each entry is clipped by itself: that bends the direction. Scale the whole.",
+            ),
+            (
+                lambda c=c, bound=bound: (
+                    c * jnp.minimum(1, bound / jnp.linalg.norm(c, axis=1, keepdims=True))
+                ),
+                "Each row is clipped by itself: the norm is over all entries.",
+            ),
+            (
+                lambda c=c, norm=norm, bound=bound: c * bound / norm,
+                "A cotangent that is short already is made longer: the factor is at most 1.",
+            ),
+            (lambda c=c, norm=norm: c / norm, "The bound is missing: the norm becomes `bound`, not 1."),
+            (
+                lambda c=c, norm=norm, bound=bound: c * jnp.minimum(1, bound / norm**2),
+                "The norm is the root of the sum of squares; here the root is missing.",
+            ),
+            (jnp.zeros_like(c), "Nothing goes back."),
+        ]
+        if not np.all(np.isfinite(slope)):
+            raise Failed(
+                "The slope is not finite: 0 / 0 is NaN, and a `where` round it would not help the factor."
+                if not np.any(c)
+                else "The slope is not finite.",
+                input=shown,
+                got=slope,
+            )
+        compare(slope, expected, wrong, input=shown)
+    with under("`jax.grad`"):
+        inside = jax.grad(lambda x: jnp.sum(large * clip_slope(3 * x, 1.0)))(x)
+    checks.same(
+        inside, 3 * large / 5, input="the slope of sum(c * clip_slope(3 * x, 1)), |c| = 5: clipped, times 3"
+    )
+    try:
+        with under("`jax.grad`"):
+            by_bound = jax.grad(lambda bound: jnp.sum(large * clip_slope(x, bound)))(1.0)
+    except Failed as failure:
+        if "nondiff_argnums" in failure.message:
+            failure.message = (
+                "`nondiff_argnums` is for what is never traced, such as a function. The bound may be: let it be an argument like "
+                f"any other, and give it a cotangent of 0.\n{failure.message}"
+            )
+        raise
+    checks.same(
+        jnp.asarray(by_bound, jnp.float32), jnp.float32(0.0), input="the slope with respect to `bound`"
+    )
+    with under("`jax.jit`"):
+        jitted = jax.jit(lambda bound: _back_through(clip_slope, x, bound, large))(2.5)
+    checks.same(jitted, large / 2, where="under `jax.jit`, with a traced bound")
+    with under("`jax.vmap`"):
+        each = jax.vmap(lambda c: _back_through(clip_slope, x[0], 1.0, c))(large)
+    checks.same(
+        each,
+        large / jnp.linalg.norm(large, axis=1, keepdims=True),
+        where="under `jax.vmap`, for each row by itself",
+    )
+    half = jnp.ones(3, jnp.bfloat16)
+    checks.returns(lambda x: _back_through(clip_slope, x, 1.0, x), half, shape=(3,), dtype=jnp.bfloat16)
+
+
+def _back_through(clip_slope, x, bound, c):
+    with under("`jax.vjp`"):
+        _, pullback = jax.vjp(lambda x: clip_slope(x, bound), x)
+        return pullback(c)[0]
+
+
+exercise = Exercise(
+    title="Clip a gradient where it passes",
+    stars=2,
+    minutes=15,
+    why="A backward pass of your own need not be a derivative: here it is a guard in the middle of a network.",
+    hints=(
+        "Clipping is not linear in the cotangent, and a rule of `custom_jvp` has to be, since it is transposed: it is `jax.custom_vjp`.",
+        "Forward keeps the bound, `return x, bound`; backward gets it and the cotangent, and returns a pair.",
+        "Make the norm harmless where it is not above the bound, before you divide by it; `bound` gets `jnp.zeros_like`.",
+    ),
+    solution=solution,
+    check=check,
+)

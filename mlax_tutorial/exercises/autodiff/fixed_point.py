@@ -1,0 +1,159 @@
+"""The gradient of a fixed point."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
+from mlax_tutorial.exercises.autodiff._compare import compare, matches
+from mlax_tutorial.inspection import jaxprs
+
+
+def fixed_point(f, a, x):
+    def settle(step, x):
+        def going(state):
+            x, before, rounds = state
+            return (jnp.max(jnp.abs(x - before)) > 1e-6) & (rounds < 1000)
+
+        def body(state):
+            x, before, rounds = state
+            return step(x), x, rounds + 1
+
+        return lax.while_loop(going, body, (step(x), x, 1))[0]
+
+    @jax.custom_vjp
+    def solve(a, x):
+        return settle(lambda x: f(a, x), x)
+
+    def forward(a, x):
+        solution = solve(a, x)
+        return solution, (a, solution)
+
+    def backward(kept, c):
+        a, solution = kept
+        _, pullback = jax.vjp(f, a, solution)
+        u = settle(lambda u: c + pullback(u)[1], c)
+        return pullback(u)[0], jnp.zeros_like(solution)
+
+    solve.defvjp(forward, backward)
+    return solve(a, x)
+
+
+def _linear(a, x):
+    return a["matrix"] @ x + a["offset"]
+
+
+def _curved(a, x):
+    return jnp.tanh(a * jnp.roll(x, 1) + 0.5)
+
+
+def check(fixed_point):
+    # Not symmetric, so that a transposition that is missing shows.
+    a = {"matrix": jnp.array([[0.3, 0.4], [-0.1, 0.2]]), "offset": jnp.array([1.0, -2.0])}
+    start, c = jnp.array([0.5, 0.5]), jnp.array([1.0, 3.0])
+    system = np.eye(2) - np.asarray(a["matrix"], np.float64)
+    solution = jnp.asarray(np.linalg.solve(system, a["offset"]), jnp.float32)
+    shown = {"input": "f(a, x) = a['matrix'] @ x + a['offset'], which has one fixed point"}
+    got = fixed_point(_linear, a, start)
+    if isinstance(got, (tuple, list)):
+        raise Failed("Only the last `x` is asked for.", got=got, **shown)
+    checks.same(got, solution, rtol=1e-4, atol=1e-5, **shown)
+
+    def gradient(f, a, start, c):
+        try:
+            with under("`jax.grad`"):
+                return jax.grad(lambda a, x: jnp.vdot(c, fixed_point(f, a, x)), (0, 1))(a, start)
+        except Failed as failure:
+            if "UnexpectedTracerError" in failure.message:
+                failure.message = (
+                    "The function that has the rule takes an array from outside, and it is differentiated: `a` and `x` have to be "
+                    "arguments of that function."
+                )
+            raise
+
+    slopes, by_start = gradient(_linear, a, start, c)
+    u = jnp.asarray(np.linalg.solve(system.T, c), jnp.float32)
+
+    def from_u(u, x=solution):
+        return {"matrix": jnp.outer(u, x), "offset": u}
+
+    forwards = jnp.asarray(np.linalg.solve(system, c), jnp.float32)
+    minus = jnp.asarray(np.linalg.solve(2 * np.eye(2) - system.T, c), jnp.float32)
+    wrong = [
+        (from_u(c), "This is the slope of one round alone, $u = c$: the equation for $u$ is not solved."),
+        (from_u(c + a["matrix"].T @ c), "Only one step towards $u$ was taken: it is a fixed point, too."),
+        (from_u(forwards), "The matrix is not transposed: `jax.vjp` goes backwards, `jax.jvp` forwards."),
+        (from_u(minus), "The sign is wrong: $u$ is the cotangent *plus* what comes back through `x`."),
+        (from_u(u, start), "The slopes are those at the first guess: take them at the solution."),
+        (jax.tree.map(jnp.zeros_like, a), "Nothing goes back to `a`."),
+    ]
+    compare(
+        slopes, from_u(u), wrong, rtol=1e-3, atol=1e-4, input="the slope of c @ fixed_point(f, a, x) in `a`"
+    )
+    if not matches(by_start, jnp.zeros_like(start)):
+        raise Failed(
+            "The first guess has a slope. Wherever the loop starts, it comes to the same solution: the slope is 0.",
+            expected=jnp.zeros_like(start),
+            got=by_start,
+        )
+    # At the solution already: a loop that is differentiated round by round would know one round only.
+    slopes, _ = gradient(_linear, a, solution, c)
+    checks.same(
+        slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the slope in `a`"
+    )
+
+    x = jnp.array([0.1, 0.2, 0.3])
+    weight, c = jnp.float32(0.6), jnp.array([1.0, -2.0, 0.5])
+    solution = x
+    for _ in range(200):
+        solution = _curved(weight, solution)
+    checks.same(
+        fixed_point(_curved, weight, x), solution, input="f(a, x) = tanh(a * roll(x, 1) + 0.5)", atol=1e-5
+    )
+    by_a, by_x = (np.asarray(jax.jacobian(_curved, i)(weight, solution), np.float64) for i in (0, 1))
+    expected = jnp.float32(np.asarray(c) @ np.linalg.solve(np.eye(3) - by_x, by_a))
+    slope, _ = gradient(_curved, weight, x, c)
+    checks.same(slope, expected, rtol=1e-3, atol=1e-4, input="f(a, x) = tanh(a * roll(x, 1) + 0.5), a = 0.6")
+
+    def both(a, x):
+        return jax.value_and_grad(lambda a: jnp.vdot(c, fixed_point(_curved, a, x)))(a)
+
+    if "scan" in jaxprs.count(both, weight, x):
+        raise Failed(
+            "The jaxpr of your function holds `scan`: a `lax.scan`, or a `fori_loop` of known length, which turns as often as it was "
+            "told. A `while_loop` stops when nothing moves any more."
+        )
+    slow = fixed_point(lambda a, x: a * x + 0.03, jnp.float32(0.97), jnp.zeros(2))
+    checks.same(
+        slow, jnp.ones(2), rtol=0, atol=1e-4, input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds"
+    )
+    with under("`jax.jit`"):
+        # Not by the jaxpr, which does not show what is inside of a `lax.custom_root`.
+        lowered = jax.jit(both).lower(weight, x).as_text()
+    if "stablehlo.while" not in lowered:
+        raise Failed("Your function has no `while_loop`.")
+    with under("`jax.jit`"):
+        jitted = jax.jit(both)(weight, x)
+    checks.same(jitted[1], expected, where="under `jax.jit`", rtol=1e-3, atol=1e-4)
+    # Turns for ever: the loop must end all the same. How often it turned is not asked.
+    turned = fixed_point(lambda a, x: a * jnp.array([-x[1], x[0]]), jnp.float32(1.0), jnp.array([1.0, 0.0]))
+    checks.same(jnp.abs(turned[0]) + jnp.abs(turned[1]), jnp.float32(1.0), input="f turns x by a right angle")
+
+
+exercise = Exercise(
+    title="The gradient of a fixed point",
+    stars=3,
+    minutes=25,
+    why="The slope of a solution comes from its equation: no rounds are stored, however many were needed.",
+    hints=(
+        "A function inside, `solve(a, x)`, gets the rule by `jax.custom_vjp`; it may use `f` from outside, but no array that is differentiated.",
+        "The forward pass keeps `a` and the solution. The backward pass calls `jax.vjp(f, a, solution)` once.",
+        "Its pullback gives two cotangents: the second one is $(\\partial f/\\partial x)^T u$, for the loop over `u`, "
+        "the first, at the end, is the result.",
+        "Write the loop as a function of a step and a start, and use it for both: `settle(lambda u: c + pullback(u)[1], c)`.",
+    ),
+    solution=fixed_point,
+    check=check,
+)

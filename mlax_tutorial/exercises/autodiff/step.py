@@ -1,0 +1,99 @@
+"""One step of gradient descent."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.autodiff._compare import compare
+
+
+def solution(loss, params, batch, rate):
+    (value, extras), slopes = jax.value_and_grad(loss, has_aux=True)(params, batch)
+    params = jax.tree.map(lambda p, slope: (p - rate * slope).astype(p.dtype), params, slopes)
+    return params, value, extras
+
+
+def _line(params, batch):
+    x, y = batch
+    error = x @ params["w"] + params["b"].astype(x.dtype) - y
+    return jnp.mean(error**2), {"worst": jnp.max(jnp.abs(error)), "rows": jnp.float32(len(y))}
+
+
+def check(step):
+    params = {"w": jnp.array([1.0, -0.5]), "b": jnp.bfloat16(0.25)}
+    batch = jnp.array([[1.0, 2.0], [0.5, -1.0], [3.0, 1.0]]), jnp.array([0.0, 1.0, 2.0])
+    calls = []
+
+    def loss(params, batch):
+        calls.append(1)
+        return _line(params, batch)
+
+    shown = {"input": "a `loss` of two parameters, `w` in float32 and `b` in bfloat16, and rate = 0.1"}
+    value, extras = _line(params, batch)
+    slopes = jax.grad(lambda p: _line(p, batch)[0])(params)
+    expected = solution(_line, params, batch, 0.1)
+    got = step(loss, params, batch, 0.1)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    if not isinstance(got, (tuple, list)) or len(got) != 3:
+        raise Failed("Three things are asked for: `(params, value, extras)`.", got=got, **shown)
+    if not calls:
+        raise Failed("Your function does not call `loss`.")
+    if len(calls) > 1:
+        raise Failed(
+            f"`loss` was run {len(calls)} times for one step. `jax.value_and_grad` gives the value, and with "
+            "`has_aux=True` the extras, in the run that it needs for the gradient.",
+            **shown,
+        )
+    got = tuple(got)
+    if jax.tree.structure(got[0]) == jax.tree.structure(params) and got[0]["b"].dtype != jnp.bfloat16:
+        raise Failed(
+            f"The parameter `b` came as bfloat16 and goes back as {got[0]['b'].dtype}. With the next step the program "
+            "would be another one, and be traced anew: cast to the parameter's own dtype.",
+            **shown,
+        )
+
+    def moved(by):
+        return jax.tree.map(lambda p, g: (p + by * g).astype(p.dtype), params, slopes)
+
+    wrong = [
+        ((moved(0.1), value, extras), "This goes uphill: the slopes are to be subtracted."),
+        ((moved(-1.0), value, extras), "The learning rate is missing."),
+        ((params, value, extras), "The parameters are the old ones."),
+        ((slopes, value, extras), "These are the slopes, not the new parameters."),
+        ((expected[0], extras, value), "Value and extras are in the wrong order."),
+        ((expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
+    ]
+    compare(got, expected, wrong, rtol=2e-3, atol=1e-4, **shown)
+    other = step(_line, params, batch, jnp.float32(0.1))
+    if other[0]["b"].dtype != jnp.bfloat16:
+        raise Failed(
+            "With a `rate` that is an array (float32), the parameter `b` comes back as float32. A Python number is "
+            "weak, an array is not: cast to the parameter's own dtype.",
+        )
+    nested = {"layers": [jnp.ones(2), (jnp.ones(()),)]}
+
+    def of_a_tree(params, batch):
+        return sum(jnp.sum(p**3) for p in jax.tree.leaves(params)) * batch, (batch, None)
+
+    with_tree = {"input": "parameters in nested dicts, lists and tuples, and extras in a tuple"}
+    checks.same(step(of_a_tree, nested, 2.0, 0.5)[0], solution(of_a_tree, nested, 2.0, 0.5)[0], **with_tree)
+    with under("`jax.jit`"):
+        jitted = jax.jit(fresh(step), static_argnums=0)(_line, params, batch, 0.1)
+    checks.same(tuple(jitted), expected, where="under `jax.jit`", rtol=1e-2, atol=1e-4)
+
+
+exercise = Exercise(
+    title="One step of gradient descent",
+    stars=2,
+    minutes=10,
+    why="Value, extras and gradient from one run of the loss: this is the inner part of every training loop of the book.",
+    hints=(
+        "One transformation gives value and gradient together; one of its options lets extras through.",
+        "`(value, extras), slopes = jax.value_and_grad(loss, has_aux=True)(params, batch)`",
+        "`jax.tree.map` over parameters and slopes; `.astype(p.dtype)` keeps a bfloat16 what it is.",
+    ),
+    solution=solution,
+    check=check,
+)

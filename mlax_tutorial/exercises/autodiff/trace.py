@@ -1,0 +1,130 @@
+"""The trace of a Hessian that is never made."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
+from mlax_tutorial.exercises.autodiff._compare import compare
+from mlax_tutorial.inspection import jaxprs
+
+
+def solution(key, f, x, samples):
+    signs = jax.random.rademacher(key, (samples, x.size), x.dtype)
+
+    def one(v):
+        return v @ jax.jvp(jax.grad(f), (x,), (v,))[1]
+
+    return jnp.mean(jax.vmap(one)(signs))
+
+
+def _separate(x):  # its Hessian is diagonal, so that every vector of signs gives the trace itself
+    return jnp.sum(x**4) / 4
+
+
+def _product(x):  # whatever the signs, a sample is -2 or 2, and the trace is 0
+    return x[0] * x[1]
+
+
+def _coupled(x):
+    return jnp.sum(jnp.tanh(x[:-1] * x[1:])) + jnp.sum(x**2) * jnp.sum(jnp.sin(x))
+
+
+def check(trace):
+    x = jnp.array([1.0, -2.0, 0.5, 3.0])
+    shown = {"input": "f(x) = sum(x**4) / 4 at x = [1, -2, 0.5, 3], 8 samples"}
+    expected, gradient = jnp.sum(3 * x**2), x**3
+    with under("`jax.jit`"):
+        got = jax.jit(lambda key, x: trace(key, _separate, x, 8))(jax.random.key(0), x)
+    wrong = [
+        (expected * 8, "The samples are added up: their mean is asked for."),
+        (
+            expected / 4,
+            "The mean over the entries was taken as well: of one vector it is the sum, $v^T H v$.",
+        ),
+        (
+            jnp.sum(gradient),
+            "This is made of first derivatives: the Hessian times `v` is the slope of the *gradient*.",
+        ),
+        (expected / 8, "Divided by the number of samples twice."),
+    ]
+    signs = (
+        "The Hessian of this `f` is diagonal, so each vector of -1 and 1 gives the trace itself: are the entries of yours "
+        "-1 and 1, and do they stand on both sides, $v^T H v$?"
+    )
+    wrong.append((got, signs))  # whatever else is wrong
+    compare(got, expected, wrong, rtol=1e-4, **shown)
+
+    got = trace(jax.random.key(0), lambda x: -_separate(x), x, 3)
+    checks.same(
+        got, -expected, rtol=1e-4, input="f(x) = -sum(x**4) / 4, whose Hessian is diagonal and negative"
+    )
+    both = jax.jit(lambda key: trace(key, _product, x, 2))
+    two = [float(both(jax.random.key(seed))) for seed in range(20)]
+    if not np.allclose(np.abs(two), 2) and not set(np.round(two)) <= {-2.0, 0.0, 2.0}:
+        raise Failed(
+            "The result is wrong.", input="f(x) = x[0] * x[1], 2 samples: each is -2 or 2", got=two[0]
+        )
+    if np.allclose(np.abs(two), 2):
+        raise Failed(
+            "Of two samples the second always gives what the first gave. Is it a draw of its own? (`v` and `-v` are one and the same.)",
+            input="f(x) = x[0] * x[1], 20 keys, 2 samples each",
+        )
+    odd = [float(trace(jax.random.key(seed), _product, x, 25)) for seed in range(2)]
+    if np.allclose(np.abs(odd), 2):
+        raise Failed(
+            "The mean of the samples is asked for: of many that are -2 or 2, your result is always -2 or 2.",
+            input="f(x) = x[0] * x[1], 25 samples",
+            got=odd[0],
+        )
+
+    x = jnp.linspace(-1.0, 1.5, 6)
+    hessian = np.asarray(jax.jit(jax.hessian(_coupled))(x), np.float64)
+    samples = 100
+    error = float(np.sqrt(2 * (np.sum(hessian**2) - np.sum(np.diag(hessian) ** 2)) / samples))
+    run = jax.jit(lambda key: trace(key, _coupled, x, samples))
+    with under("`jax.jit`"):
+        found = [float(run(jax.random.key(seed))) for seed in range(4)]
+    true = float(np.trace(hessian))
+    off = max(abs(value - true) for value in found)
+    seen = [("four keys", ", ".join(f"{value:.4g}" for value in found)), ("trace", f"{true:.4g}")]
+    if max(found) == min(found):
+        raise Failed("Four keys give the same estimate: it does not depend on the key.", shown=seen)
+    if off > 6 * error:
+        raise Failed(
+            f"With {samples} samples the estimates are off by {off:.3g}, and {3 * error:.3g} would be much. Is every "
+            "sample a draw of its own, and are its entries -1 and 1 with the same chance, each by itself?",
+            shown=seen,
+        )
+    size = 40
+    with under("`jax.make_jaxpr`"):
+        program = jax.make_jaxpr(lambda key, x: trace(key, _coupled, x, 3))(jax.random.key(0), jnp.ones(size))
+    for _, equation in jaxprs.walk(program):
+        for out in equation.outvars:
+            shape = getattr(out.aval, "shape", ())
+            if np.prod(shape, dtype=int) >= size * size:
+                itself = (
+                    "the Hessian itself" if shape == (size, size) else "as large as the Hessian, or larger"
+                )
+                raise Failed(
+                    f"For an `x` of {size} elements your function makes an array of shape {tuple(shape)}: {itself}. "
+                    "For a million parameters nobody has the room. One `jax.jvp` of the gradient gives the "
+                    "Hessian times a vector.",
+                )
+    checks.keys(lambda key, x: trace(key, _separate, x, 2), jax.random.key(3), x, depends=False)
+
+
+exercise = Exercise(
+    title="The trace of a Hessian that is never made",
+    stars=2,
+    minutes=15,
+    why="Forward over reverse asks a Hessian of any size a question, for a few times the cost of the function.",
+    hints=(
+        "The Hessian times `v` is the move of the gradient when `x` moves along `v`: one `jax.jvp`.",
+        "`jax.jvp(jax.grad(f), (x,), (v,))[1]` is $H v$; its dot product with `v` is one sample.",
+        "`jax.random.rademacher(key, (samples, x.size), x.dtype)` draws all vectors at once, and `vmap` does the rest.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,74 @@
+"""A length whose gradient is no NaN."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+
+
+def solution(x):
+    squares = jnp.sum(x * x)
+    harmless = jnp.where(squares > 0, squares, 1.0)
+    return jnp.where(squares > 0, jnp.sqrt(harmless), 0.0)
+
+
+def check(norm):
+    recognise = [
+        (lambda x: jnp.sum(x * x), "This is the square of the length: the root is missing."),
+        (lambda x: jnp.sum(jnp.abs(x)), "This is the sum of the sizes, which is another length."),
+        (lambda x: jnp.sqrt(jnp.mean(x * x)), "You average the squares; they should be added up."),
+    ]
+    short = jnp.array([3e-13, 0.0, -4e-13])
+    examples = [(jnp.array([3.0, 0.0, -4.0]),), (jnp.array([-2.0]),)]
+    checks.values(norm, solution, examples=examples, recognise=recognise)
+    zero, small = norm(jnp.zeros(3)), norm(short)
+    checks.returns(lambda x: zero, jnp.zeros(3), shape=(), dtype=jnp.float32)
+    try:
+        checks.same(zero, jnp.float32(0.0), input="x = [0, 0, 0]", rtol=0, atol=0)
+        checks.same(small, solution(short), input=f"x = {short.tolist()}", rtol=1e-4, atol=0)
+    except Failed as failure:
+        advice = (
+            "This is wrong for short vectors: add nothing, and put no bound on anything."
+            if zero == 0
+            else "The length of a zero vector is 0, exactly: add nothing to its square, and put no bound on it."
+            if zero < 1e-3
+            else "The length of a zero vector is 0."
+        )
+        failure.message = f"{advice}\n{failure.message}"
+        raise
+    checks.values(norm, solution, inputs.arrays("n", sizes=(1, 2, 3)), recognise=recognise, count=8)
+    checks.gradients(norm, solution, jnp.array([3.0, 0.0, -4.0]))
+    for x, advice in (
+        (
+            jnp.zeros(3),
+            "At zero the gradient should be zero. The slope of the root is infinite there, and a "
+            "`where` behind it comes too late: see to it that the root never sees a 0.",
+        ),
+        (short, "A short vector has a gradient of length 1, as any other."),
+    ):
+        try:
+            checks.gradients(norm, solution, x, finite_differences=False)
+        except Failed as failure:
+            failure.message = f"{advice}\n{failure.message}"
+            raise
+    rows = jnp.array([[0.0, 0.0], [3.0, 4.0]])
+    checks.works_under_jit(norm, rows[1])
+    checks.works_under_vmap(norm, rows)
+    batched = jax.grad(lambda rows: jax.vmap(norm)(rows).sum())
+    expected = jnp.array([[0.0, 0.0], [0.6, 0.8]])
+    checks.same(batched(rows), expected, where="in the gradient of a batch", input={"rows": rows})
+
+
+exercise = Exercise(
+    title="A length whose gradient is no NaN",
+    stars=2,
+    minutes=10,
+    why="One zero vector in a batch turns all parameters to NaN in the next update: the double where keeps it from that.",
+    hints=(
+        "Where does the NaN come from? The slope of the root at 0 is infinite, and `where` multiplies it by zero.",
+        "Two `where`s: one so that the root gets something harmless instead of 0, one to pick the result.",
+        "`harmless = jnp.where(squares > 0, squares, 1.0)`",
+    ),
+    solution=solution,
+    check=check,
+)

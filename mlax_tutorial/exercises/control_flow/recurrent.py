@@ -1,0 +1,111 @@
+"""A recurrent loop as a scan."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.inspection import jaxprs
+
+
+def solution(w, u, h, xs):
+    def step(h, x):
+        h = jnp.tanh(w @ h + u @ x)
+        return h, h
+
+    return lax.scan(step, h, xs)
+
+
+def check(recurrent):
+    def sequence(draw):
+        n, m, time = draw(inputs.integers(1, 3)), 2, draw(inputs.one_of(1, 2, 4))
+        small = {"low": -1, "high": 1}
+        return (
+            draw(inputs.arrays(n, n, **small)),
+            draw(inputs.arrays(n, m, **small)),
+            draw(inputs.arrays(n, **small)),
+            draw(inputs.arrays(time, m, **small)),
+        )
+
+    def of_size(time):
+        w = jnp.array([[0.5, -0.25], [0.75, 0.1]])
+        u = jnp.array([[1.0, 0.5, 0.0], [-0.5, 0.25, 1.0]])
+        return w, u, jnp.array([0.1, -0.2]), jnp.sin(jnp.arange(3.0 * time)).reshape(time, 3)
+
+    telling = of_size(4)
+    recognise = [
+        (
+            previous,
+            "The state before the step is given out; the states asked for are those after each step.",
+        ),
+        (
+            forgets,
+            "Every step starts from the first state: the new one must be the carry that the body returns.",
+        ),
+        (
+            lambda w, u, h, xs: solution(w.T, u, h, xs),
+            "`w @ h` is asked for, and `h @ w` is another product.",
+        ),
+        (
+            lambda w, u, h, xs: lax.scan(lambda h, x: (jnp.tanh(w @ h + u @ x),) * 2, h, xs, reverse=True),
+            "The sequence is read from its end.",
+        ),
+        (
+            lambda w, u, h, xs: solution(w, u, jnp.zeros_like(h), xs),
+            "The loop starts at zero, not at `h`.",
+        ),
+        (
+            lambda w, u, h, xs: solution(w, jnp.zeros_like(u), h, xs),
+            "The inputs have no effect: `u @ x` is missing.",
+        ),
+        (
+            lambda w, u, h, xs: solution(w, u, h, xs)[::-1],
+            "The two results are in the wrong order: the last state comes first, then all states.",
+        ),
+        (
+            lambda w, u, h, xs: solution(w, u, h, xs)[1],
+            "Two results are asked for: the last state, and all states.",
+        ),
+    ]
+    checks.values(recurrent, solution, examples=[telling], recognise=recognise)
+    checks.values(recurrent, solution, inputs.together(sequence), recognise=recognise, count=8)
+    for time in (5, 20):
+        checks.jaxpr(recurrent, *of_size(time), requires=(("scan", "while"),), counts={"tanh": 1})
+    for _, equation in jaxprs.walk(jax.make_jaxpr(lambda *arguments: recurrent(*arguments))(*of_size(20))):
+        if equation.primitive.name == "scan" and equation.params["unroll"] >= 20:
+            raise Failed(
+                "The jaxpr is right, but `unroll` copies the body for every step when it is compiled: the program grows "
+                "with the sequence again."
+            )
+    try:
+        empty = (*telling[:3], jnp.zeros((0, 3)))
+        checks.same(recurrent(*empty), solution(*empty), input="a sequence of no steps")
+    except Failed as failure:
+        failure.message = f"This is right, but not for an empty sequence.\n{failure.message}"
+        raise
+    checks.works_under_jit(recurrent, *telling)
+    checks.gradients(recurrent, solution, *telling, argnums=(0, 1, 2, 3), finite_differences=False)
+
+
+def previous(w, u, h, xs):
+    return lax.scan(lambda h, x: (jnp.tanh(w @ h + u @ x), h), h, xs)
+
+
+def forgets(w, u, h, xs):
+    last, states = lax.scan(lambda same, x: (same, jnp.tanh(w @ same + u @ x)), h, xs)
+    return states[-1], states
+
+
+exercise = Exercise(
+    title="A recurrent loop as a scan",
+    stars=2,
+    minutes=15,
+    why="The program no longer grows with the sequence: this is how every recurrent layer is written in JAX.",
+    hints=(
+        "The state is handed on, so it is the carry; the steps of the sequence are the inputs of the scan.",
+        "The body is a function of `(h, x)` that returns two things: the new carry, and what is to be stacked.",
+        "`lax.scan(step, h, xs)`, and `step` returns `h, h` with the new `h`.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,105 @@
+"""A loop that can be differentiated."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
+
+
+def solution(a):
+    def body(x, _):
+        going = jnp.abs(x * x - a) > 1e-4 * a
+        return jnp.where(going, 0.5 * (x + a / x), x), None
+
+    return lax.scan(body, a, length=20)[0]
+
+
+def check(settle):
+    recognise = [
+        (
+            always,
+            "This is closer to the root than the loop comes. It stops as soon as it may: a round that is no longer "
+            "needed changes nothing, and whether it is needed is asked of the old `x`.",
+        ),
+        (
+            absolute,
+            "The rounds end by another measure: the error is compared with `1e-4 * a`, so it is a relative one.",
+        ),
+        (short, "The loop may take up to 20 rounds; here it ends too early."),
+        (lambda a: a, "`a` comes back as it was: is the new `x` carried on?"),
+    ]
+    examples = [(jnp.float32(a),) for a in (2.0, 10.0, 0.01, 1.0, 5000.0, 3.0, 7.5, 0.3)]
+    checks.values(settle, solution, examples=examples, recognise=recognise, rtol=2e-6, atol=1e-9)
+    for a in (2.0, 10.0, 0.01):
+        checks.gradients(settle, solution, jnp.float32(a), finite_differences=False)
+    try:
+        checks.gradients(settle, solution, jnp.float32(1.0), finite_differences=False)
+    except Failed as failure:
+        failure.message = (
+            "At 1 no round is needed, so the result is `a` itself, with slope 1: the loop starts from `a`, for the "
+            f"gradient, too.\n{failure.message}"
+        )
+        raise
+    checks.works_under_jit(settle, jnp.float32(2.0))
+    with under("`jax.jit(jax.grad(…))`"):
+        jax.jit(jax.grad(lambda a: settle(a)))(jnp.float32(2.0))
+    checks.jaxpr(settle, jnp.float32(2.0), requires=("scan",), forbids=("while",), at_most={"div": 3})
+    far = jnp.float32(1e12)
+    try:
+        checks.same(settle(far), solution(far), input={"a": far})
+    except Failed as failure:
+        if reason := _too_many_or_too_few(float(settle(far)), float(far)):
+            failure.message = f"{reason}\n{failure.message}"
+        raise
+    checks.works_under_vmap(settle, jnp.array([2.0, 1.0, 30.0]))
+
+
+def _too_many_or_too_few(got, a):
+    """The loop halves so large a number again and again; 20 rounds are not enough for it to settle."""
+    x = a
+    for taken in range(30):
+        if np.isclose(x, got, rtol=1e-3) and taken != 20:
+            return (
+                f"From a = {a:g} the root is not reached in 20 rounds, and the loop ends there; yours takes "
+                + ("fewer." if taken < 20 else "more.")
+            )
+        x = 0.5 * (x + a / x)
+    return ""
+
+
+def always(a):
+    return lax.fori_loop(0, 20, lambda i, x: 0.5 * (x + a / x), a)
+
+
+def settle_from(x, a, rounds=20, bound=1e-4, relative=True):
+    def body(x, _):
+        going = jnp.abs(x * x - a) > (bound * a if relative else bound)
+        return jnp.where(going, 0.5 * (x + a / x), x), None
+
+    return lax.scan(body, x, length=rounds)[0]
+
+
+def absolute(a):
+    return settle_from(a, a, relative=False)
+
+
+def short(a):
+    return settle_from(a, a, rounds=4)
+
+
+exercise = Exercise(
+    title="A loop that can be differentiated",
+    stars=3,
+    minutes=20,
+    why="With a bound and a select a loop of unknown length gets a gradient: vmap does to a while_loop what you did here.",
+    hints=(
+        "A number of rounds that is known while tracing: `lax.scan(body, a, length=20)`.",
+        "Each round asks whether it is still needed, and `jnp.where` keeps the old `x` if not.",
+        "`going = jnp.abs(x * x - a) > 1e-4 * a`, asked of the old `x`; then `jnp.where(going, new, x)`.",
+    ),
+    solution=solution,
+    check=check,
+)

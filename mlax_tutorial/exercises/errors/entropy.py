@@ -1,0 +1,84 @@
+"""A NaN behind a where."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.programs import under
+
+
+def solution(p):
+    harmless = jnp.where(p > 0, p, 1.0)  # its logarithm is 0
+    return -jnp.sum(harmless * jnp.log(harmless))
+
+
+def check(entropy):
+    recognise = [
+        (lambda p: -solution(p), "The sign is wrong."),
+        (lambda p: solution(p) / jnp.log(2.0), "This is in bits; the natural logarithm is asked for."),
+        (lambda p: solution(p) / p.size, "This is the mean; the sum is asked for."),
+    ]
+    even, sure = jnp.full(4, 0.25), jnp.array([0.0, 1.0, 0.0])
+    checks.values(
+        entropy,
+        solution,
+        inputs.arrays("n", low=0, high=1),
+        examples=[(even,), (jnp.array([0.5, 0.25, 0.25, 0.0]),), (sure,)],
+        count=10,
+        recognise=recognise,
+    )
+    for small in (1e-10, 1e-30):
+        tiny = jnp.array([small, 0.0])
+        expected = solution(tiny)
+        got = entropy(tiny)
+        if not abs(float(got) - float(expected)) <= 1e-4 * float(expected):
+            raise Failed(
+                "This is right for large probabilities, but not for small ones: nothing is to be added, and no bound is "
+                "put on them.",
+                input=f"p = [{small}, 0]",
+                shown=[("expected", f"{float(expected):.4g}"), ("got", f"{float(got):.4g}")],
+            )
+    tiny = jnp.array([1e-30, 1e-3, 0.0])
+    for p in (even, jnp.array([0.5, 0.25, 0.25, 0.0]), sure, jnp.zeros(3), tiny):
+        with under("`jax.grad`"):
+            got = jax.grad(lambda p: entropy(p))(p)
+        expected = jax.grad(solution)(p)
+        if not np.isfinite(np.asarray(got)).all():
+            raise Failed(
+                "The gradient is not finite where p is 0. A choice of the result, by a `where` or inside of a function such as "
+                "`xlogy`, hides a bad value and not a bad slope: the function behind it must not see the 0.",
+                input={"p": p},
+                expected=expected,
+                got=got,
+            )
+        if not np.allclose(got, expected, rtol=1e-4, atol=1e-5):
+            shown = {"input": {"p": p}, "expected": expected, "got": got}
+            if not np.any(np.asarray(got)):
+                raise Failed("The gradient is 0 everywhere; it should be so only where p is 0.", **shown)
+            if p is tiny:  # whose first element is printed as 0
+                numbers = {"expected": expected, "got": got}
+                raise Failed(
+                    "The gradient is right for large probabilities, but not for small ones: nothing is to be added, and no "
+                    "bound is put on them.",
+                    input="p = [1e-30, 0.001, 0]",
+                    shown=[(k, str([float(f"{n:.4g}") for n in np.asarray(v)])) for k, v in numbers.items()],
+                )
+            raise Failed("The gradient is finite, but wrong.", **shown)
+    checks.works_under_jit(entropy, sure)
+    checks.works_under_vmap(entropy, jnp.array([[0.5, 0.5], [1.0, 0.0]]))
+
+
+exercise = Exercise(
+    title="A NaN behind a where",
+    stars=2,
+    minutes=10,
+    why="One `where` for the input, one for the result: the double `where` is the mend for most NaN gradients.",
+    hints=(
+        "Which function has no finite slope at 0? See to it that it is never given a 0.",
+        "Before the logarithm: `jnp.where(p > 0, p, 1.0)`.",
+        "What is the gradient of `p * log(1.0)` with respect to `p`, and is it what is asked for?",
+    ),
+    solution=solution,
+    check=check,
+)

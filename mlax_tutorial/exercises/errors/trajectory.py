@@ -1,0 +1,112 @@
+"""A list that keeps tracers."""
+
+import gc
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.programs import fresh
+from mlax_tutorial.exercises.errors._explain import explained, no_tracers
+
+
+def solution(x, rate):
+    def step(x, _):
+        x = x - rate * jax.grad(lambda x: jnp.sum(x**4))(x)
+        return x, x
+
+    return lax.scan(step, x, length=10)
+
+
+def _leaks(function, *arguments):
+    """Whether tracers are alive after the trace. (JAX's own check also looks for who holds them: that takes long.)"""
+
+    def alive():
+        gc.collect()
+        return [thing for thing in gc.get_objects() if issubclass(type(thing), jax.core.Tracer)]
+
+    before = alive()
+    jax.jit(fresh(function))(*arguments)
+    return len({id(tracer) for tracer in alive()} - {id(tracer) for tracer in before}) > 0
+
+
+def check(trajectory):
+    x, rate = jnp.array([1.0, -0.5, 0.25]), jnp.float32(0.05)
+
+    def before(x, rate):
+        last, way = solution(x, rate)
+        return last, jnp.concatenate([x[None], way[:-1]])
+
+    def uphill(x, rate):
+        return solution(x, -rate)
+
+    recognise = [
+        (before, "The way holds the points before each step; those after each step are asked for."),
+        (uphill, "The step goes uphill: it is *minus* the rate times the gradient."),
+        (lambda x, rate: solution(x, rate)[::-1], "The last point comes first, and then the way."),
+        (lambda x, rate: solution(x, rate)[1], "Two results are asked for: the last point, and the way."),
+    ]
+    try:
+        got = trajectory(x, rate)
+    except Failed as failure:
+        if (
+            "UnexpectedTracerError" in failure.message
+            or "way" in failure.message
+            and "stack" in failure.message
+        ):
+            failure.message = (
+                "The body of a loop is traced, so a list in it gets tracers, which mean nothing outside. What is to be "
+                f"kept of each round must be an output of the loop.\n{failure.message}"
+            )
+        raise
+    no_tracers(
+        got,
+        "A list that the body of the loop fills gets tracers. What is to be kept of each round must be an output of the loop.",
+    )
+    if isinstance(got, list):
+        raise Failed("A pair is asked for, as a tuple: the last point, and the way.", got=got)
+    if isinstance(got, tuple) and len(got) == 2 and getattr(got[1], "shape", None) == (11, 3):
+        raise Failed("The way has 11 points: the first is where it began, and is not asked for.", got=got)
+    checks.values(trajectory, solution, examples=[(x, rate)], recognise=recognise)
+    checks.values(
+        trajectory,
+        solution,
+        inputs.arrays("n", sizes=(1, 3), low=-1, high=1),
+        inputs.one_of(jnp.float32(0.125), jnp.float32(0.0)),
+        count=5,
+        recognise=recognise,
+    )
+    checks.works_under_jit(trajectory, x, rate)
+    if _leaks(trajectory, x, rate):
+        raise Failed(
+            "A tracer outlives its trace: your function keeps it somewhere outside. Return it instead.",
+        )
+    if jax.make_jaxpr(fresh(trajectory))(x, rate).effects:
+        raise Failed(
+            "The program has a side effect: it calls Python back, or prints. The way can be returned without."
+        )
+    explained(
+        "The loop is written out in the program; it should be one loop.",
+        checks.jaxpr,
+        trajectory,
+        x,
+        rate,
+        requires=(("scan", "while"),),
+    )
+    checks.gradients(trajectory, solution, x, rate, argnums=(0, 1), finite_differences=False)
+
+
+exercise = Exercise(
+    title="A list that keeps tracers",
+    stars=2,
+    minutes=10,
+    why="What leaves a traced function leaves it by `return`, and out of a loop it leaves as a stacked output.",
+    hints=(
+        "`lax.scan` has a place for what is to be kept of each round: the second of the two things that its body returns.",
+        "The body returns `x, x`: the new carry, and what is stacked.",
+        "`lax.scan(step, x, length=10)` returns the last carry and the stack.",
+    ),
+    solution=solution,
+    check=check,
+)

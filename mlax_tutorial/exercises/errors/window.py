@@ -1,0 +1,60 @@
+"""A slice with a traced start."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.checking import Exercise, checks, inputs
+from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.checking.reader import original
+from mlax_tutorial.exercises.errors._explain import explained
+
+
+def solution(x, start):
+    return lax.dynamic_slice_in_dim(x, start, 3)
+
+
+def check(window):
+    def some_rows(draw):
+        x = draw(inputs.arrays("n", 2, sizes=(3, 5, 8)))
+        return x, int(draw(inputs.integers(0, len(x) - 3)))
+
+    x = jnp.arange(16.0).reshape(8, 2)
+    # Without jit numbers of Python only: `jax.ds` refuses arrays there.
+    calls = [(x, start) for start in (0, 2, 5)]
+    recognise = [
+        (
+            lambda x, start: lax.dynamic_slice_in_dim(x, start - 1, 3),
+            "The window begins one row too early.",
+        ),
+        (lambda x, start: lax.dynamic_slice_in_dim(x, start + 1, 3), "The window begins one row too late."),
+        (lambda x, start: x[:3], "This is the beginning of `x`, wherever `start` is."),
+    ]
+    if hasattr(original(window), "lower"):
+        advice = "Every start makes a program of its own. Only the size has to be known while tracing."
+        explained(advice, checks.traces, window, *calls, exactly=1)
+    checks.values(window, solution, inputs.together(some_rows), examples=calls, recognise=recognise, count=10)
+    with under("`jax.jit`"):
+        got = jax.jit(fresh(window))(x, jnp.int32(2))
+    checks.same(got, x[2:5], where="under `jax.jit`", input={"x": x, "start": 2})
+    checks.traces(window, *calls, exactly=1)
+    starts = jnp.array([0, 3, 5])
+    with under("`jax.vmap`"):
+        got = jax.vmap(fresh(window), in_axes=(None, 0))(x, starts)
+    expected = jnp.stack([x[:3], x[3:6], x[5:]])
+    checks.same(got, expected, where="under `jax.vmap`", input={"x": x, "start": starts})
+    checks.gradients(window, solution, *calls[1], finite_differences=False)
+
+
+exercise = Exercise(
+    title="A slice with a traced start",
+    stars=1,
+    minutes=5,
+    why="A size is part of a type, and a start is not: `dynamic_slice` takes the first from Python, the second from the program.",
+    hints=(
+        "The message of the error names the function that can do it.",
+        "`lax.dynamic_slice_in_dim(x, start, size)` slices along axis 0.",
+    ),
+    solution=solution,
+    check=check,
+)

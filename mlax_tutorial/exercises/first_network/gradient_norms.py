@@ -1,0 +1,145 @@
+"""Which picture pulls hardest?"""
+
+import functools
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.exercises.first_network._batch import no_loop_over_batch
+from mlax_tutorial.exercises.first_network._compare import alike
+
+
+def solution(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)
+
+    def squares(leaf):  # (batch, ...) -> (batch,)
+        return jnp.sum(leaf.reshape(len(leaf), -1) ** 2, axis=1)
+
+    return jnp.sqrt(sum(squares(leaf) for leaf in jax.tree.leaves(gradients)))
+
+
+def _example_loss(params, example):
+    x, y = example  # (3,), ()
+    hidden = jnp.tanh(x @ params[0]["kernel"] + params[0]["bias"])
+    return (hidden @ params[1]["kernel"] - y) ** 2
+
+
+def _example_params():
+    kernel = jnp.array([[1.0, -0.5], [0.25, 1.0], [-1.0, 0.5]])
+    return [{"kernel": kernel, "bias": jnp.array([0.5, -0.25])}, {"kernel": jnp.array([1.0, -1.5])}]
+
+
+def _wrong_norms(leaves):
+    """What wrong formulas give for gradients (leaves of shape (batch, numbers)), and what is wrong with them."""
+    squares = sum((leaf**2).sum(1) for leaf in leaves)
+    yield squares, "These are the squares of the lengths: the root is missing."
+    yield (
+        sum(np.sqrt((leaf**2).sum(1)) for leaf in leaves),
+        "You add the lengths of the parts. Lengths do not add up: add the squares, and take one root at the end.",
+    )
+    yield (
+        sum(np.abs(leaf).sum(1) for leaf in leaves),
+        "These are sums of absolute values: take squares and a root.",
+    )
+    yield (
+        np.sqrt(sum((leaf**2).mean(1) for leaf in leaves)),
+        "You average the squares of each part; the length wants their sum.",
+    )
+    for leaf in leaves:
+        yield (
+            np.sqrt((leaf**2).sum(1)),
+            "Only one part of the tree of gradients is counted; the length goes over all.",
+        )
+    yield (
+        np.sqrt(sum((leaf.mean(0) ** 2).sum() for leaf in leaves)),
+        "This is the length of the *average* gradient, one number; one for each example is asked for.",
+    )
+    yield (
+        np.sqrt(sum((leaf.sum(0) ** 2).sum() for leaf in leaves)),
+        "This is the length of the *summed* gradient, one number; one for each example is asked for.",
+    )
+    yield np.sqrt(squares.sum()), "This is one number for the whole batch; one for each example is asked for."
+    yield (
+        np.sqrt(squares) / len(squares),
+        "You divide by the number of examples, as a mean would; the length of each example's own gradient is asked for.",
+    )
+
+
+def check(function):
+    params = _example_params()
+
+    def batch(n):
+        x = jnp.sin(jnp.arange(3.0 * n)).reshape(n, 3)
+        return x, jnp.cos(jnp.arange(1.0 * n)) * 2
+
+    gradients = jax.jit(jax.vmap(jax.grad(_example_loss), (None, 0)))(params, batch(4))
+    leaves = [np.asarray(leaf).reshape(4, -1) for leaf in jax.tree.leaves(gradients)]
+    expected = jnp.asarray(np.sqrt(sum((leaf**2).sum(1) for leaf in leaves)))
+    got = function(_example_loss, params, batch(4))
+    by_example = jax.vmap(jax.grad(_example_loss, argnums=1), (None, 0))(params, batch(4))
+    by_example = [np.asarray(leaf).reshape(4, -1) for leaf in by_example]
+    other = [
+        (
+            jax.vmap(_example_loss, (None, 0))(params, batch(4)),
+            "These are the losses, not lengths of gradients.",
+        ),
+        (
+            np.sqrt(sum((leaf**2).sum(1) for leaf in by_example)),
+            "This is the gradient by the example; the one by the weights is asked for.",
+        ),
+    ]
+    try:
+        checks.same(got, expected, rtol=1e-4)
+    except Failed as failure:
+        for wrong, text in [*_wrong_norms(leaves), *other]:
+            if alike(got, jnp.asarray(wrong)):
+                failure.message = f"{text}\n{failure.message}"
+                break
+        raise
+    checks.same(
+        function(_example_loss, params, batch(1)), expected[:1], where="for a batch of one", rtol=1e-4
+    )
+    _other_trees(function)
+    inner = reader.guard(functools.partial(reader.original(function), _example_loss), "gradient_norms")
+    checks.works_under_jit(inner, params, batch(4))
+    no_loop_over_batch(inner, lambda n: (params, batch(n)))
+
+
+def _other_trees(function):
+    """A batch that is no pair, and weights that are no list of layers."""
+
+    def loss(params, example):
+        return (example["x"] * params["slope"] + params["offset"] - example["wanted"]["y"]) ** 2
+
+    params = {"slope": jnp.array(2.0), "offset": jnp.array(-1.0)}
+    batch = {"x": jnp.array([0.0, 1.0, 2.0]), "wanted": {"y": jnp.array([1.0, -1.0, 0.5])}}
+    expected = solution(loss, params, batch)
+    try:
+        checks.same(function(loss, params, batch), expected, where="for a batch that is a dict", rtol=1e-4)
+    except reader.Raised as raised:
+        raised.message = f"For weights and a batch that are dicts: {raised.message}"
+        raise
+
+
+exercise = Exercise(
+    title="Which picture pulls hardest?",
+    stars=2,
+    minutes=15,
+    why=(
+        "One program computes all gradients at once. Clipping each example's gradient, private training and the search for "
+        "wrong labels all begin like this."
+    ),
+    hints=(
+        "`jax.grad(loss_fn)` gives the gradient of one example. Which transformation gives all, and which of its two arguments "
+        "is the same for every example?",
+        "`jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)` is a tree like `params`, each leaf with a leading "
+        "batch axis. `jax.tree.leaves` makes a list of it.",
+        "For each leaf, sum the squares over all axes but the first: `leaf.reshape(len(leaf), -1)` helps. Add up the leaves, "
+        "then one root.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,98 @@
+"""Mend the loss."""
+
+import jax.numpy as jnp
+
+from mlax_tutorial.checking import Exercise, checks, inputs
+
+
+def solution(preds, targets):
+    return jnp.mean((preds - targets) ** 2)
+
+
+def check(mse):
+    def pair(*shape):
+        def draw_both(draw):
+            preds = draw(inputs.arrays(*shape, sizes=(1, 2, 3, 5)))
+            return preds, draw(inputs.arrays(*preds.shape))
+
+        return inputs.together(draw_both)
+
+    # All the wrong formulas below give different numbers here, so that none is taken for another.
+    telling = (jnp.array([3.0, -1.0, 2.5]), jnp.array([1.0, 0.5, -2.0]))
+    recognise = [
+        (
+            lambda p, t: jnp.sum(p - t) ** 2,
+            "You sum first and square after, as the notes did: errors of opposite sign cancel.",
+        ),
+        (
+            lambda p, t: jnp.mean(p - t) ** 2,
+            "You average first and square after: errors of opposite sign cancel.",
+        ),
+        (
+            lambda p, t: jnp.sum((p - t) ** 2),
+            "This is the sum of the squares, not their mean: it grows with the number of predictions.",
+        ),
+        (lambda p, t: jnp.mean(p - t), "The differences are not squared, so errors of opposite sign cancel."),
+        (
+            lambda p, t: jnp.mean(jnp.abs(p - t)),
+            "This is the mean of the absolute differences, not of their squares.",
+        ),
+        (
+            lambda p, t: jnp.sqrt(solution(p, t)),
+            "This is the root of the mean squared error: one root too many.",
+        ),
+        (
+            lambda p, t: solution(p, t) / 2,
+            "This is half of the mean squared error. Some textbooks write it so, to tidy up the gradient; here the "
+            "plain mean is asked for.",
+        ),
+        (
+            lambda p, t: jnp.mean(p - t**2),
+            "`**` binds tighter than `-`, so this squares the targets only: put the difference in parentheses.",
+        ),
+        (
+            lambda p, t: jnp.mean(p**2 - t**2),
+            "These are differences of squares: subtract first, then square.",
+        ),
+        (
+            lambda p, t: jnp.mean(p**2),
+            "The targets are not used. (In the chapter's example they were all 0.)",
+        ),
+    ]
+    by_rows = [
+        (
+            lambda p, t: jnp.sum((p - t) ** 2) / len(p),
+            "You divide by the number of rows, `len(preds)`, not by the number of all predictions.",
+        ),
+        (
+            lambda p, t: jnp.mean((p - t) ** 2, axis=0),
+            "This averages over the first axis only; one number is asked for, whatever the shape.",
+        ),
+        (
+            lambda p, t: jnp.mean((p - t) ** 2, axis=-1),
+            "This averages over the last axis only; one number is asked for, whatever the shape.",
+        ),
+    ]
+    table = (
+        jnp.array([[3.0, -1.0], [2.0, 0.5], [1.0, 4.0]]),
+        jnp.array([[1.0, 1.0], [-2.0, 0.0], [1.0, 1.0]]),
+    )
+    checks.values(mse, solution, pair("n"), examples=[telling], recognise=recognise)
+    checks.values(mse, solution, pair("n", 2), examples=[table], recognise=by_rows)
+    checks.works_under_jit(mse, *telling)
+    checks.gradients(mse, solution, *telling)
+
+
+exercise = Exercise(
+    title="Mend the loss",
+    stars=1,
+    minutes=5,
+    why="A loss is the one thing that training believes. This one is zero only where every prediction is right.",
+    hints=(
+        "For one prediction, squaring the difference makes it positive. At which point must that happen?",
+        "First the differences, then the square of each, then one mean over all of them, whatever the shape.",
+        "`preds - targets` in parentheses, `** 2` right behind them, and `jnp.mean` around it all.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,142 @@
+"""Pad a batch, keep its gradient."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(logits, labels, mask):
+    logits = jnp.where(mask[:, None], logits, 0.0)
+    labels = jnp.where(mask, labels, 0)
+    losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
+    return jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
+def _alone(logits, labels, mask):
+    """The loss of the rows that count, and its gradient, by NumPy: nothing is compiled."""
+    keep = np.asarray(mask)
+    gradient = np.zeros(logits.shape, np.float32)
+    if not keep.any():
+        return jnp.float32(0.0), jnp.asarray(gradient)
+    rows, labels = np.asarray(logits, np.float64)[keep], np.asarray(labels)[keep]
+    weights = np.exp(rows - rows.max(1, keepdims=True))
+    probabilities = weights / weights.sum(1, keepdims=True)
+    each = np.arange(len(rows)), labels
+    loss = -np.log(probabilities[each]).mean()
+    probabilities[each] -= 1
+    gradient[keep] = probabilities / len(rows)
+    return jnp.float32(loss), jnp.asarray(gradient)
+
+
+def check(masked_loss):
+    random = np.random.default_rng(1)
+
+    def case(real, garbage=0.0, label=0, last=False, scale=3):
+        mask = np.arange(4) < real
+        mask = mask[::-1].copy() if last else mask
+        logits = random.normal(size=(4, 3)).astype(np.float32) * scale
+        labels = random.integers(0, 3, 4).astype(np.int32)
+        logits[~mask], labels[~mask] = garbage, label
+        return jnp.asarray(logits), jnp.asarray(labels), jnp.asarray(mask)
+
+    def reference(logits, labels, mask):
+        return _alone(logits, labels, mask)[0]
+
+    surprised = jnp.array([[300.0, 0.0, 0.0], [0.0, 1.0, -300.0]]), jnp.array([1, 2]), jnp.array([True, True])
+    cases = [
+        ("all rows count", case(4)),
+        ("large logits, whose exponentials are too large for float32", case(4, scale=90)),
+        ("zeros in the rows that do not count", case(2)),
+        ("the rows that count being the last ones", case(2, last=True)),
+        ("label -1 in the rows that do not count", case(3, label=-1)),
+        ("a label beyond the classes in the rows that do not count", case(3, label=7)),
+        ("huge logits in the rows that do not count", case(2, garbage=1e30, label=1)),
+        ("infinite logits in the rows that do not count", case(2, garbage=np.inf)),
+        ("NaN in the rows that do not count", case(2, garbage=np.nan, label=-1)),
+        ("a logit of 300 where the label is another class", surprised),
+        ("no row that counts", case(0)),
+        ("no row that counts, all being NaN", case(0, garbage=np.nan)),
+    ]
+    recognise = [
+        (
+            lambda *a: mean_of_all(*a),
+            "You divide by the number of all rows. It is the mean of those that count: divide by the sum of the mask.",
+        ),
+        (
+            lambda logits, labels, mask: reference(logits, labels, mask | True),
+            "All rows count here: the mask is not used.",
+        ),
+        (
+            lambda logits, labels, mask: reference(logits, labels, mask) * mask.sum(),
+            "This is the sum; asked for is the mean.",
+        ),
+        (
+            lambda logits, labels, mask: (
+                -jnp.sum(jnp.where(mask, jnp.take_along_axis(logits, labels[:, None], 1)[:, 0], 0))
+                / jnp.maximum(mask.sum(), 1)
+            ),
+            "The logits are no logarithms of probabilities yet: `jax.nn.log_softmax` makes them so.",
+        ),
+        (
+            lambda logits, labels, mask: -reference(logits, labels, mask),
+            "The sign: cross-entropy is *minus* the logarithm, and positive.",
+        ),
+    ]
+    for text, arguments in cases:
+        logits, labels, mask = arguments
+        expected = reference(*arguments)
+        got = masked_loss(*arguments)
+        shown = {"logits": logits, "labels": labels, "mask": mask}
+        try:
+            checks.same(got, expected, input=shown, rtol=1e-4, atol=1e-5)
+        except Failed as failure:
+            if isinstance(got, jax.Array) and got.shape == ():
+                said = next((words for wrong, words in recognise if _same_number(got, wrong, arguments)), "")
+                failure.message = f"{said or f'It happens with {text}.'}\n{failure.message}"
+            raise
+        gradient = _alone(*arguments)[1]
+        given = jax.grad(masked_loss)(*arguments)
+        if not np.allclose(given, gradient, rtol=1e-3, atol=1e-5):
+            if not np.isfinite(given).all():
+                reason = (
+                    f"The value is right, and the gradient is not finite, with {text}. A mask on the *losses* does not protect the gradient: zero "
+                    "times NaN is NaN. Make the *logits* of those rows harmless first, with another `jnp.where`."
+                )
+            else:
+                reason = f"The value is right, and the gradient is not, with {text}."
+            raise Failed(reason, input=shown, expected=gradient, got=given)
+    checks.works_under_jit(masked_loss, *cases[2][1])
+    checks.traces(masked_loss, cases[2][1], case(3), case(1), case(0), exactly=1)
+
+
+def _same_number(got, wrong, arguments):
+    try:
+        return bool(np.allclose(got, wrong(*arguments), rtol=1e-4))
+    except Exception:
+        return False
+
+
+def example_losses(logits, labels):
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
+
+
+def mean_of_all(logits, labels, mask):
+    return jnp.mean(jnp.where(mask, example_losses(logits, labels), 0.0))
+
+
+exercise = Exercise(
+    title="Pad a batch, keep its gradient",
+    stars=3,
+    minutes=20,
+    why="With a mask in the right places the last batch of an epoch needs no program of its own, and no example counts twice.",
+    hints=(
+        "The mean of the rows that count: `jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.sum(mask)`, and something for the case that this is 0.",
+        "A label of -1 or 7 is no place in the logits: replace those labels before you look them up.",
+        "The gradient goes back through both sides of a `where`. If the logits of a row are NaN, the slope is NaN, and 0 times NaN is NaN. So replace the *logits* of those rows at the very "
+        "beginning, too.",
+    ),
+    solution=solution,
+    check=check,
+)

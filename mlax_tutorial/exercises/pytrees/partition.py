@@ -1,0 +1,165 @@
+"""Take a model apart."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
+from mlax_tutorial.exercises.pytrees._trees import Point, boxed, layers
+
+
+def solution(tree, chosen):
+    def part(wanted):
+        def keep(path, leaf):
+            return leaf if bool(chosen(jax.tree_util.keystr(path))) == wanted else None
+
+        return jax.tree.map_with_path(keep, tree)
+
+    return part(True), part(False)
+
+
+def _text(text):
+    if not isinstance(text, str):
+        raise Failed(
+            "`chosen` wants the path as text, but your function called it with something else: "
+            "`jax.tree_util.keystr(path)` makes text of a path."
+        )
+    return text
+
+
+def check(given):
+    def kernels(text):
+        return "kernel" in _text(text)
+
+    def first_layer(text):
+        return _text(text).startswith("['layers'][0]")
+
+    def nothing(text):
+        return _text(text) == "nothing"
+
+    def root(text):
+        return _text(text) == ""
+
+    def deepest(text):
+        return _text(text) == "['a'][1].y[0]"
+
+    flat = {"kernel": jnp.array([1.0, 2.0]), "bias": jnp.array([0.0])}
+    holes = {"a": [None, Point(jnp.ones(1), (jnp.zeros(2), None))], "b": {}, "c": jnp.ones(())}
+    recognise = [
+        (swapped, "The two are swapped: the chosen leaves go into the first tree."),
+        (zeros, "What is not chosen must be `None`; here it is an array of zeros. Zeros are leaves, and would be trained."),
+        (partition_with(0.0), "What is not chosen must be `None`; here it is 0. Zeros are leaves, and would be trained."),
+        (partition_with(()), "What is not chosen must be `None`; here it is an empty tuple."),
+        (dropped, "What is not chosen must be `None`; here it is left out, and the tree has lost its shape."),
+        (by_path, "Here the leaves stand in a dict by their paths; asked for are two trees of the shape of `tree`."),
+        (lambda tree, chosen: list(solution(tree, chosen)), "Return a tuple of two trees; this is a list."),
+        (lambda tree, chosen: solution(tree, chosen)[0], "Only the first tree is returned; the rest is needed as well."),
+        (pairs, "This is a tree of pairs; asked for is a pair of trees."),
+        (lambda tree, chosen: (solution(tree, chosen)[0], tree), "The second tree still holds what was chosen."),
+    ]  # fmt: skip
+    cases = [
+        (flat, kernels, ""),
+        (layers(), kernels, "The tree may have any depth: `jax.tree.map_with_path` goes through all of it."),
+        (layers(), first_layer, "`chosen` gets the whole path, from the root, as `keystr` writes it."),
+        (layers(), nothing, "Where nothing is chosen, the first tree holds None alone, and the second all."),
+        (jnp.ones(2), root, "A single array is a tree, too: its path is the empty text."),
+        (holes, deepest, "What is None in the tree stays None, and named tuples and empty containers stay what they are."),
+        (boxed(), kernels, "Containers may be of any registered kind: `jax.tree.map_with_path` opens them all."),
+    ]  # fmt: skip
+
+    def partition(tree, chosen):  # a named tuple is a tuple, too
+        got = given(tree, chosen)
+        return tuple(got) if isinstance(got, tuple) else got
+
+    partition(flat, kernels)  # whoever calls `chosen` with something else is told so first
+    for tree, chosen, advice in cases:
+        try:
+            checks.values(partition, solution, examples=[(tree, chosen)], recognise=recognise)
+        except Failed as failure:
+            if advice:
+                failure.message = f"{failure.message}\n{advice}"
+            raise
+    checks.pure(given, layers(), kernels)
+    first, second = partition({"kernel": 1.5, "bias": 2}, kernels)
+    if type(first["kernel"]) is not float or type(second["bias"]) is not int:
+        raise Failed(
+            "Leaves stay as they are: a Python number here became something else.",
+            input="{'kernel': 1.5, 'bias': 2}", got=(first, second),
+        )  # fmt: skip
+
+    def asked(text):
+        return np.bool_("kernel" in _text(text))
+
+    try:
+        checks.values(partition, solution, examples=[(flat, asked)])
+    except Failed as failure:
+        failure.message = (
+            f"`chosen` may return NumPy's true and false as well: do not ask with `is`.\n{failure.message}"
+        )
+        raise
+    with under("`jax.jit`"):
+        got = jax.jit(lambda tree: partition(tree, kernels))(layers())
+    checks.same(got, solution(layers(), kernels), where="under `jax.jit`")
+
+
+def partition_with(hole):
+    def partition(tree, chosen):
+        def keep(wanted, path, leaf):
+            return leaf if bool(chosen(jax.tree_util.keystr(path))) == wanted else hole
+
+        return tuple(
+            jax.tree.map_with_path(functools.partial(keep, wanted), tree) for wanted in (True, False)
+        )
+
+    return partition
+
+
+def swapped(tree, chosen):
+    first, second = solution(tree, chosen)
+    return second, first
+
+
+def zeros(tree, chosen):
+    def keep(wanted, path, leaf):
+        return leaf if bool(chosen(jax.tree_util.keystr(path))) == wanted else jnp.zeros_like(leaf)
+
+    return tuple(jax.tree.map_with_path(functools.partial(keep, wanted), tree) for wanted in (True, False))
+
+
+def dropped(tree, chosen):
+    parts = {}, {}
+    for name, item in tree.items():
+        parts[0 if chosen(f"[{name!r}]") else 1][name] = item
+    return parts
+
+
+def by_path(tree, chosen):
+    parts = {}, {}
+    for path, leaf in jax.tree.leaves_with_path(tree):
+        text = jax.tree_util.keystr(path)
+        parts[0 if chosen(text) else 1][text] = leaf
+    return parts
+
+
+def pairs(tree, chosen):
+    def both(path, leaf):
+        return (leaf, None) if chosen(jax.tree_util.keystr(path)) else (None, leaf)
+
+    return jax.tree.map_with_path(both, tree)
+
+
+exercise = Exercise(
+    title="Take a model apart",
+    stars=2,
+    minutes=10,
+    why="None has no leaves, so each part is a tree of its own for jax.grad, jit and any optimizer.",
+    hints=(
+        "`jax.tree.map_with_path(f, tree)` calls `f(path, leaf)`, and `jax.tree_util.keystr(path)` makes text of a path.",
+        "Map twice: once keep what is chosen, once keep the rest, and return None for the other leaves.",
+    ),
+    solution=solution,
+    check=check,
+)

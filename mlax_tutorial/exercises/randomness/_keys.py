@@ -1,0 +1,49 @@
+"""Whether keys are used once, and what the numbers drawn from them have in common."""
+
+import jax
+import numpy as np
+
+from mlax_tutorial.checking import Failed, checks
+from mlax_tutorial.checking.programs import under
+from mlax_tutorial.checking.reader import as_theirs, bare
+from mlax_tutorial.viz import _keys_page, keys
+
+
+def own(function, *more):
+    """The reader's function of a key alone, without the guard, so that JAX's own errors come through."""
+    own = bare(function)
+    return lambda key: own(key, *more)
+
+
+def uses_keys_once(function, *more):
+    """No key is used twice, neither for JAX's own check nor for the tree of keys, which sees more."""
+    alone = own(function, *more)
+    checks.keys(alone, jax.random.key(0))
+    try:
+        recording = keys.record(alone, jax.random.key(0))
+    except Exception as error:
+        raise as_theirs(error) from None
+    if recording.reused:
+        raise Failed(
+            "One key is used for two things, and JAX's own check does not see it. Each use needs a key of its own.",
+            shown=[("keys", _keys_page.listing(recording).partition("\n")[2])],
+        )
+    made = [node.text for node in recording.nodes() if node.text == "clone"]
+    if made:
+        raise Failed(
+            "`clone` says that numbers are to be repeated. Here they are to be independent: split the key."
+        )
+
+
+def over_keys(function, count, *more, seed=1):
+    """What the function gives for many keys at once."""
+    many = jax.random.split(jax.random.key(seed), count)
+    with under("`jax.vmap`"):
+        return jax.jit(jax.vmap(lambda key: function(key, *more)))(many)
+
+
+def correlation(x, y):
+    x, y = np.asarray(x, np.float64).ravel(), np.asarray(y, np.float64).ravel()
+    x, y = x - x.mean(), y - y.mean()
+    size = np.sqrt((x * x).sum() * (y * y).sum())
+    return float((x * y).sum() / size) if size > 0 else 0.0

@@ -1,0 +1,200 @@
+"""Bounds that hold for every input between."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend import core
+
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.outcome import NotAttempted
+from mlax_tutorial.checking.programs import fresh
+from mlax_tutorial.exercises.transformations._cases import for_this_case, refused, refuses
+
+
+def solution(function, low, high):
+    program = jax.make_jaxpr(function)(low)
+    (result,) = _bounds_of(program, [(low, high)])
+    return result
+
+
+def _bounds_of(program, inputs):
+    jaxpr = program.jaxpr
+    known = {v: (c, c) for v, c in zip(jaxpr.constvars, program.consts, strict=True)}
+    known.update(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(atom):
+        return (atom.val, atom.val) if isinstance(atom, core.Literal) else known[atom]
+
+    for equation in jaxpr.eqns:
+        intervals = [read(atom) for atom in equation.invars]
+        known.update(zip(equation.outvars, bounds_after(equation, intervals), strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def bounds_after(equation, intervals):
+    name, params = equation.primitive.name, equation.params
+
+    def bind(*inputs):
+        return equation.primitive.bind(*map(jnp.asarray, inputs), **params)
+
+    if name in ("jit", "pjit", "custom_jvp_call"):
+        return _bounds_of(params["jaxpr" if "jaxpr" in params else "call_jaxpr"], intervals)
+    lows, highs = zip(*intervals, strict=True)
+    if name in ("add", "max", "exp", "tanh", "broadcast_in_dim", "reshape"):  # these rise with each input
+        return [(bind(*lows), bind(*highs))]
+    if name == "neg":
+        return [(bind(*highs), bind(*lows))]
+    if name == "sub":
+        return [(bind(lows[0], highs[1]), bind(highs[0], lows[1]))]
+    if name == "mul":
+        products = jnp.stack(jnp.broadcast_arrays(*[bind(a, b) for a in intervals[0] for b in intervals[1]]))
+        return [(products.min(axis=0), products.max(axis=0))]
+    if name == "dot_general":
+        (c, d), (r, s) = [[(high + sign * low) / 2 for low, high in intervals] for sign in (1, -1)]
+        centre, radius = bind(c, d), bind(abs(c), s) + bind(r, abs(d)) + bind(r, s)
+        return [(centre - radius, centre + radius)]
+    raise NotImplementedError(f"no bounds for {name}")
+
+
+_SIGNS = np.random.default_rng(1).choice(np.float32([-1, 1]), size=(16, 2))
+
+
+def check(bounds):
+    draw = np.random.default_rng(0)
+
+    def array(*entries):
+        return jnp.array(entries, jnp.float32)
+
+    low, high = array(-2.0, 0.5, -1.0), array(3.0, 1.5, -0.25)
+    w = jnp.asarray(draw.normal(size=(3, 2)), jnp.float32)
+    rows, b = w.T, array(0.5, -1.0)
+    wide = jnp.asarray(_SIGNS)
+    inner = jnp.asarray(draw.normal(size=(3, 4)), jnp.float32)
+    outer = jnp.asarray(draw.normal(size=(4, 2)), jnp.float32)
+    falling = "Where the function falls, the ends change places."
+    four = "A product of two intervals lies between the smallest and the largest of four products: each end with each."
+    matrix = (
+        "A column of the matrix may hold both signs, so that neither end of the input gives the end of the result. "
+        "Centre and radius: $cW$ and $r|W|$."
+    )
+    inside = "Go into the program that the equation holds, with the intervals of its inputs."
+    three = (low, high)
+    cases = {
+        "jnp.exp(x)": (jnp.exp, *three, "`exp` rises: the low end goes to the low end."),
+        "jnp.tanh(x)": (jnp.tanh, *three, ""),
+        "-x": (lambda x: -x, *three, falling),
+        "x + 1": (lambda x: x + 1, *three, ""),
+        "1 - x": (lambda x: 1 - x, *three, "The lowest of a difference is the lowest of the first minus the highest of the second."),
+        "x - 1": (lambda x: x - 1, *three, ""),
+        "-2 * x": (lambda x: -2 * x, *three, four),
+        "x * (x - 1)": (lambda x: x * (x - 1), *three, four),
+        "(1 - x) * (x + 2)": (lambda x: (1 - x) * (x + 2), *three, four),
+        "jnp.maximum(x, 0.75)": (lambda x: jnp.maximum(x, 0.75), *three, ""),
+        "jnp.exp(-x) + jnp.exp(x)": (lambda x: jnp.exp(-x) + jnp.exp(x), *three, "Each value has bounds of its own: note them for each variable."),
+        "jax.nn.relu(x - 1)": (lambda x: jax.nn.relu(x - 1), *three, inside),
+        "jax.jit(jnp.negative)(x)": (lambda x: jax.jit(jnp.negative)(x), *three, inside),
+        "x @ w + b": (lambda x: x @ w + b, *three, matrix),
+        "rows @ x, with the matrix first": (lambda x: jnp.dot(rows, x), *three, matrix),
+        "x @ w of 16 inputs": (lambda x: x @ wide, -jnp.ones(16), jnp.ones(16), matrix),
+        "a network, jnp.tanh(x @ w) @ v": (lambda x: jnp.tanh(x @ inner) @ outer, *three, matrix),
+        "a network with relu": (lambda x: jax.nn.relu(x @ inner + 0.5) @ outer, *three, matrix),
+        "x as a column, lax.reshape(x, (3, 1))": (lambda x: lax.reshape(x, (3, 1)), *three, ""),
+        "x twice, lax.broadcast_in_dim(x, (2, 3), (1,))": (lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)), *three, ""),
+        "an interval of width zero, x * x": (lambda x: x * x, low, low, ""),
+    }  # fmt: skip
+    for name, (function, lowest, highest, reason) in cases.items():
+        shown = {
+            "input": f"{name}, low = {np.asarray(lowest).tolist()}, high = {np.asarray(highest).tolist()}"
+        }
+        try:
+            got = bounds(fresh(function), lowest, highest)
+        except NotAttempted:
+            raise Failed(refused(name, reason)) from None
+        except Failed as failure:
+            failure.message = f"It happens with {name}.{for_this_case(reason)}\n{failure.message}"
+            raise
+        if got is None:
+            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        if not isinstance(got, (tuple, list)) or len(got) != 2:
+            raise Failed("A pair is asked for: the lower bounds and the upper bounds.", got=got, **shown)
+        expected = solution(function, lowest, highest)
+        bottom, top = got
+        for part, bound in (("lower", bottom), ("upper", top)):
+            if np.shape(bound) != expected[0].shape:
+                raise Failed(
+                    f"The {part} bounds have the shape {np.shape(bound)}, the result of the function has "
+                    f"{expected[0].shape}.",
+                    **shown,
+                )
+        bottom, top = np.asarray(bottom), np.asarray(top)
+        slack = 3e-5 * (1 + np.abs(np.asarray(expected)).max())
+        if np.any(bottom > top + slack):
+            raise Failed(
+                f"A lower bound lies above the upper one.{for_this_case(reason)}",
+                expected=expected,
+                got=got,
+                **shown,
+            )
+        samples = _samples(draw, lowest, highest)
+        results = np.asarray(jax.jit(jax.vmap(function))(samples))
+        outside = np.any(
+            (results < bottom - slack) | (results > top + slack), axis=tuple(range(1, results.ndim))
+        )
+        if outside.any():
+            first = int(outside.argmax())
+            raise Failed(
+                f"The bounds do not hold.{for_this_case(reason)}",
+                got=got,
+                shown=[
+                    ("an input between", str(np.round(samples[first], 3).tolist())),
+                    ("gives", str(np.round(results[first], 3).tolist())),
+                ],
+                **shown,
+            )
+        if np.any(top - bottom > np.asarray(expected[1] - expected[0]) + 3 * slack):
+            raise Failed(
+                "The bounds hold, but they are wider than they need to be: each rule should give the narrowest pair that "
+                "holds for its own inputs.",
+                expected=expected,
+                got=got,
+                **shown,
+            )  # fmt: skip
+    try:
+        refuses(lambda low, high: bounds(jnp.sin, low, high), *three)
+    except Failed as failure:
+        failure.message = (
+            "It happens with jnp.sin(x). `sin` rises and falls, and ends alone do not bound it: what is not known "
+            f"must not be guessed.\n{failure.message}"
+        )
+        raise
+
+
+def _samples(draw, low, high):
+    """Inputs in between: corners (all of a small box, and those that make a column of `_SIGNS` extreme), random ones."""
+    low, high = np.asarray(low), np.asarray(high)
+    if low.size <= 4:
+        up = np.array(list(np.ndindex(*[2] * low.size)), bool)
+    else:
+        up = np.concatenate([_SIGNS.T > 0, _SIGNS.T < 0, [np.ones(low.size, bool), np.zeros(low.size, bool)]])
+    at = np.concatenate([up, draw.uniform(size=(12, low.size))]).astype(np.float32)
+    return low + at * (high - low)
+
+
+exercise = Exercise(
+    title="Bounds that hold for every input between",
+    stars=3,
+    minutes=30,
+    why="No sample can prove what an interval proves; networks are certified against small changes in this way.",
+    hints=(
+        "The loop of `evaluate`, with a pair (low, high) for each variable. A literal or constant c is (c, c).",
+        "`add`, `max`, `exp`, `tanh`, `broadcast_in_dim` and `reshape` rise with each input: low ends to low ends, high to "
+        "high. `neg` swaps them; `sub` is low minus high, and high minus low.",
+        "`mul`: minimum and maximum of the four products of ends. Products of ends may differ in shape where one is a "
+        "literal: `jnp.broadcast_arrays`.",
+        "`dot_general`, with centre c = (low + high) / 2 and radius r = (high - low) / 2 of each input: the centre is "
+        "c₁·c₂, and the radius |c₁|·r₂ + r₁·|c₂| + r₁·r₂.",
+    ),
+    solution=solution,
+    check=check,
+)

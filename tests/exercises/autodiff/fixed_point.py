@@ -1,0 +1,224 @@
+"""Answers to the exercise autodiff.fixed_point."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.exercises.autodiff.fixed_point import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def settled(step, x, rounds=1000):
+    def body(state):
+        x, before, count = state
+        return step(x), x, count + 1
+
+    def going(state):
+        return (jnp.max(jnp.abs(state[0] - state[1])) > 1e-6) & (state[2] < rounds)
+
+    return lax.while_loop(going, body, (step(x), x, 1))[0]
+
+
+@answers.wrong("Reverse-mode differentiation does not work")
+def plain(f, a, x):
+    return settled(lambda x: f(a, x), x)
+
+
+@answers.wrong("holds `scan`")
+def scan(f, a, x):
+    return lax.scan(lambda x, _: (f(a, x), None), x, length=1000)[0]
+
+
+def with_backward(backward):
+    def fixed_point(f, a, x):
+        solve = jax.custom_vjp(lambda a, x: settled(lambda x: f(a, x), x))
+
+        def forward(a, x):
+            solution = solve(a, x)
+            return solution, (a, x, solution)
+
+        solve.defvjp(forward, lambda kept, c: backward(f, *kept, c))
+        return solve(a, x)
+
+    return fixed_point
+
+
+def one_round(f, a, x, solution, c):
+    return jax.vjp(f, a, solution)[1](c)[0], jnp.zeros_like(x)
+
+
+fixed_point_one_round = with_backward(one_round)
+
+
+answers.wrong("the slope of one round alone")(fixed_point_one_round)
+
+
+def one_step_of_u(f, a, x, solution, c):
+    pullback = jax.vjp(f, a, solution)[1]
+    return pullback(c + pullback(c)[1])[0], jnp.zeros_like(x)
+
+
+one_step = with_backward(one_step_of_u)
+
+
+answers.wrong("Only one step towards")(one_step)
+
+
+def solved(f, a, at, c, sign=1.0):
+    pullback = jax.vjp(f, a, at)[1]
+    return pullback(settled(lambda u: c + sign * pullback(u)[1], c))
+
+
+minus = with_backward(lambda f, a, x, s, c: (solved(f, a, s, c, -1.0)[0], jnp.zeros_like(x)))
+
+
+answers.wrong("The sign is wrong")(minus)
+
+
+forwards = with_backward(
+    lambda f, a, x, s, c: (
+        jax.vjp(f, a, s)[1](settled(lambda u: c + jax.jvp(lambda x: f(a, x), (s,), (u,))[1], c))[0],
+        jnp.zeros_like(x),
+    )
+)
+
+
+answers.wrong("The matrix is not transposed")(forwards)
+
+
+at_guess = with_backward(
+    lambda f, a, x, s, c: (
+        jax.vjp(lambda a: f(a, x), a)[1](settled(lambda u: c + jax.vjp(f, a, x)[1](u)[1], c))[0],
+        jnp.zeros_like(x),
+    )
+)
+
+
+answers.wrong("at the first guess")(at_guess)
+
+
+guess_slope = with_backward(lambda f, a, x, s, c: solved(f, a, s, c))
+
+
+answers.wrong("The first guess has a slope")(guess_slope)
+
+
+one_cotangent = with_backward(lambda f, a, x, s, c: solved(f, a, s, c)[:1])
+
+
+answers.wrong("Custom VJP bwd rule")(one_cotangent)
+
+
+@answers.wrong("Nothing goes back to")
+def stopped(f, a, x):
+    return settled(lambda x: f(lax.stop_gradient(a), x), lax.stop_gradient(x))
+
+
+@answers.wrong("takes an array from outside")
+def closes_over(f, a, x):
+    solve = jax.custom_vjp(lambda x: settled(lambda x: f(a, x), x))
+    solve.defvjp(lambda x: (solve(x), None), lambda kept, c: (jnp.zeros_like(c),))
+    return solve(x)
+
+
+@answers.wrong("some hundred rounds")
+def few(f, a, x):
+    solve = jax.custom_vjp(lambda a, x: settled(lambda x: f(a, x), x, 100))
+    solve.defvjp(
+        lambda a, x: (solve(a, x), (a, solve(a, x))),
+        lambda kept, c: (solved(f, *kept, c)[0], jnp.zeros_like(kept[1])),
+    )
+    return solve(a, x)
+
+
+@answers.wrong("limit of iterations")
+def endless(f, a, x):
+    solve = jax.custom_vjp(lambda a, x: settled(lambda x: f(a, x), x, 10**9))
+    solve.defvjp(
+        lambda a, x: (solve(a, x), (a, solve(a, x))),
+        lambda kept, c: (solved(f, *kept, c)[0], jnp.zeros_like(kept[1])),
+    )
+    return solve(a, x)
+
+
+# Right ones of unusual style, and wrong ones that look right
+
+
+@answers.right
+def by_a_linear_solver(f, a, x):
+    def settle(a, x):
+        def body(state):
+            new = f(a, state[0])
+            return new, jnp.abs(new - state[0]).max(), state[2] + 1
+
+        state = lax.while_loop(lambda s: (s[1] > 1e-6) & (s[2] < 1000), body, (x, jnp.inf, 0))
+        return state[0]
+
+    solve = jax.custom_vjp(settle)
+
+    def backward(kept, c):
+        a, solution = kept
+        by_x = jax.jacobian(f, 1)(a, solution)
+        u = jnp.linalg.solve(jnp.eye(len(c)) - by_x.T, c)
+        # the loop is asked for in forward only
+        return jax.vjp(lambda a: f(a, solution), a)[1](u)[0], None
+
+    solve.defvjp(lambda a, x: (lambda s: (s, (a, s)))(settle(a, x)), backward)
+    return solve(a, x)
+
+
+@answers.right
+def one_round_more(f, a, x):
+    """The loop on constants, then one round whose pullback is mended: the well-known trick."""
+    constant = lax.stop_gradient(a)
+
+    def settle(step, start):
+        state = step(start), start, 1
+        going = lambda s: jnp.any(jnp.abs(s[0] - s[1]) > 1e-6) & (s[2] < 1000)  # noqa: E731
+        return lax.while_loop(going, lambda s: (step(s[0]), s[0], s[2] + 1), state)[0]
+
+    solution = lax.stop_gradient(settle(lambda x: f(constant, x), lax.stop_gradient(x)))
+
+    @jax.custom_vjp
+    def mend(value, a, solution):
+        return value
+
+    def backward(kept, c):
+        a, solution = kept
+        pull = jax.vjp(lambda x: f(a, x), solution)[1]
+        return settle(lambda u: c + pull(u)[0], c), jax.tree.map(jnp.zeros_like, a), jnp.zeros_like(solution)
+
+    mend.defvjp(lambda value, a, solution: (value, (a, solution)), backward)
+    return mend(f(a, solution), constant, solution)
+
+
+@answers.right
+def by_custom_root(f, a, x):
+    def solve(_, start):
+        def body(state):
+            new = f(a, state[0])
+            return new, jnp.max(jnp.abs(new - state[0])), state[2] + 1
+
+        going = lambda s: (s[1] > 1e-6) & (s[2] < 1000)  # noqa: E731
+        return lax.while_loop(going, body, (start, jnp.float32(jnp.inf), 0))[0]
+
+    return lax.custom_root(
+        lambda x: f(a, x) - x,
+        lax.stop_gradient(x),
+        solve,
+        lambda linear, y: jnp.linalg.solve(jax.jacobian(linear)(y), y),
+    )
+
+
+@answers.wrong()
+def last_round_only(f, a, x):
+    constant, x = lax.stop_gradient(a), lax.stop_gradient(x)
+    state = f(constant, x), x, 1
+    solution = lax.while_loop(
+        lambda s: (jnp.max(jnp.abs(s[0] - s[1])) > 1e-6) & (s[2] < 1000),
+        lambda s: (f(constant, s[0]), s[0], s[2] + 1),
+        state,
+    )[0]
+    return f(a, lax.stop_gradient(solution))

@@ -1,0 +1,99 @@
+"""Answers to the exercise first_network.init_mlp."""
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.exercises.first_network.init_mlp import exercise, solution
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+@answers.wrong("used twice")
+def init_one_key(key, sizes):
+    return [
+        {"kernel": jax.random.normal(key, (m, n)) * jnp.sqrt(2 / m), "bias": jnp.zeros(n)}
+        for m, n in zip(sizes[:-1], sizes[1:])
+    ]
+
+
+@answers.wrong("does not depend on the key")
+def init_fixed_seed(key, sizes):
+    return solution(jax.random.key(0), sizes)
+
+
+@answers.wrong("another result when it is called again")
+def init_numpy(key, sizes):
+    return [
+        {
+            "kernel": jnp.asarray(np.random.normal(size=(m, n)), jnp.float32) * jnp.sqrt(2 / m),  # noqa: NPY002
+            "bias": jnp.zeros(n),
+        }
+        for m, n in zip(sizes[:-1], sizes[1:])
+    ]
+
+
+@answers.wrong("used twice")
+def init_key_used_and_split(key, sizes):
+    params = []
+    for m, n in zip(sizes[:-1], sizes[1:]):
+        kernel = jax.random.normal(key, (m, n)) * jnp.sqrt(2 / m)
+        key, _ = jax.random.split(key)
+        params.append({"kernel": kernel, "bias": jnp.zeros(n)})
+    return params
+
+
+@answers.wrong("which is the variance")
+def init_variance(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        {"kernel": jax.random.normal(k, (m, n)) * 2 / m, "bias": jnp.zeros(n)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
+
+
+@answers.wrong("lies on its side")
+def init_sideways(key, sizes):
+    return [{"kernel": layer["kernel"].T, "bias": layer["bias"]} for layer in solution(key, sizes)]
+
+
+@answers.wrong("He's rule asks for 2/n")
+def init_lecun(key, sizes):
+    return [
+        {"kernel": layer["kernel"] / jnp.sqrt(2.0), "bias": layer["bias"]} for layer in solution(key, sizes)
+    ]
+
+
+@answers.wrong("3 layers, but you return 4")
+def init_zip_too_far(key, sizes):
+    return solution(key, (*sizes, 1))
+
+
+@answers.wrong("different trees")
+def init_tuple(key, sizes):
+    return tuple(solution(key, sizes))
+
+
+@answers.wrong("inputs of *this* layer")
+def init_first_n(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        {"kernel": jax.random.normal(k, (m, n)) * jnp.sqrt(2 / sizes[0]), "bias": jnp.zeros(n)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
+
+
+@answers.wrong("not normally distributed")
+def init_uniform(key, sizes):
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [
+        {"kernel": jax.random.uniform(k, (m, n), minval=-1, maxval=1) * jnp.sqrt(6 / m), "bias": jnp.zeros(n)}
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+    ]
+
+
+@answers.wrong("with a dict for each layer")
+def init_pairs(key, sizes):
+    return [(layer["kernel"], layer["bias"]) for layer in solution(key, sizes)]

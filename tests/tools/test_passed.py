@@ -1,0 +1,414 @@
+"""What passed is left out, and only that: each way to change or to tamper with a small project makes its test run again."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tools import project
+from tools.passed import Record, Refused, circumstances, record
+from tools.passed.plugin import _options
+
+UNIT = "tests/test_sums.py"
+FILES = {
+    "pytest.ini": "[pytest]\npythonpath = .\npython_files = test_*.py\n",
+    "package/__init__.py": "",
+    "package/sums.py": "from package.numbers import two\n\ndef double(x):\n    from package import late\n    return two() * late.same(x)\n",
+    "package/numbers.py": "from package import deepest\n\ndef two():\n    return deepest.TWO\n",
+    "package/deepest.py": "TWO = 2\n",
+    "package/late.py": "def same(x):\n    return x\n",
+    "package/table.csv": "1,2\n",
+    "package/unrelated.py": "",
+    "package/plugins/__init__.py": "",
+    "package/plugins/one.py": "",
+    "tests/__init__.py": "",
+    UNIT: "from package.sums import double\n\ndef test_double():\n    assert double(1) == 2\n\ndef test_zero():\n    assert double(0) == 0\n",
+    "tests/test_other.py": "def test_other():\n    pass\n",
+}
+DYNAMIC = "import importlib\n\ndef load(name):\n    return importlib.import_module(name){comment}\n"
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch):
+    """As on a developer's machine; and no unit is in the tenth that runs nevertheless."""
+    for name in ("CI", "MLAX_RECORD", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Record, "_is_sampled", lambda self, unit: False)
+
+
+@pytest.fixture
+def root(tmp_path) -> pathlib.Path:
+    for name in FILES:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(FILES[name])
+    return tmp_path
+
+
+def ask(root, unit=UNIT, **options) -> bool:
+    return Record("here", root=root, **options).covers(unit)
+
+
+def write(root, name, text):
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_text(text)
+
+
+@pytest.fixture
+def passed(root) -> pathlib.Path:
+    """The project, with a record in which its test passed."""
+    Record("here", root=root).passed(UNIT, 1.5)
+    assert ask(root)
+    return root
+
+
+def line_of(root) -> pathlib.Path:
+    return Record("here", root=root).path
+
+
+# What a unit depends on
+
+
+@pytest.mark.parametrize(
+    "name",
+    [UNIT, "package/deepest.py", "package/late.py", "package/table.csv", "package/__init__.py", "pytest.ini", "tests/__init__.py"],
+)  # fmt: skip
+def test_a_changed_file_runs_it_again(passed, name):
+    """A helper three imports away, one that a function imports, a data file, a setting of pytest."""
+    write(passed, name, FILES[name] + "# changed\n")
+    assert not ask(passed)
+    write(passed, name, FILES[name])
+    assert ask(passed), "it is the content that counts"
+
+
+@pytest.mark.parametrize("name", ["package/unrelated.py", "package/plugins/one.py", "tests/test_other.py"])
+def test_a_file_that_it_does_not_depend_on_does_not(passed, name):
+    write(passed, name, FILES[name] + "# changed\n")
+    assert ask(passed)
+
+
+@pytest.mark.parametrize("name", ["conftest.py", "tests/conftest.py", "package/table2.csv"])
+def test_a_new_file_that_would_be_read(passed, name):
+    write(passed, name, "# new\n")
+    assert not ask(passed)
+
+
+def test_a_module_that_now_exists(root):
+    write(root, UNIT, "try:\n    import optional_part\nexcept ImportError:\n    pass\n")
+    Record("here", root=root).passed(UNIT, 1)
+    assert ask(root)
+    write(root, "optional_part.py", "")
+    assert not ask(root)
+
+
+def test_a_helper_of_conftest(root):
+    write(root, "tests/conftest.py", "from package.plugins import one\n")
+    Record("here", root=root).passed(UNIT, 1)
+    write(root, "package/plugins/one.py", "changed = 1\n")
+    assert not ask(root)
+
+
+@pytest.mark.parametrize(
+    "comment, changed, runs",
+    [
+        ("", "package/unrelated.py", True),
+        ("  # imports: package.plugins.*", "package/plugins/one.py", True),
+        ("  # imports: package.plugins.*", "package/unrelated.py", False),
+        ("  # imports: package.no_such_module", "package/unrelated.py", True),
+        ("  # imports: nothing of this project", "package/plugins/one.py", False),
+    ],
+)
+def test_a_dynamic_import(root, comment, changed, runs):
+    """It counts as an import of everything, unless its line says what it imports."""
+    write(root, "package/late.py", DYNAMIC.format(comment=comment))
+    Record("here", root=root).passed(UNIT, 1)
+    assert ask(root)
+    write(root, changed, "changed = 1\n")
+    assert ask(root) != runs
+
+
+@pytest.mark.parametrize(
+    "text, needs",
+    [
+        ("import package\npackage.plugins.one", "package/plugins/one.py"),
+        ("import package as p\np.unrelated", "package/unrelated.py"),
+        ("from package import plugins as p\np.one", "package/plugins/one.py"),
+        ("from . import test_other", "tests/test_other.py"),
+        ("from .test_other import *", "tests/test_other.py"),
+        ("from package.plugins import *", "package/plugins/one.py"),
+        ("import importlib\nimportlib.import_module('package.plugins.one')", "package/plugins/one.py"),
+        ("code = 'import package.plugins.one; print(1)'", "package/plugins/one.py"),
+        ("code = '''\nfrom package import (unrelated, late)\n'''", "package/unrelated.py"),
+        ("call(executable, '-m', 'package.unrelated')", "package/unrelated.py"),
+        ("call([executable, '-m', f'package.plugins.{name}'])", "package/plugins/one.py"),
+        ("LATE = {'name': 'package.plugins.one'}", "package/plugins/one.py"),
+        ("open('package/table.csv')", "package/table.csv"),
+        ("start('test_other')", "tests/test_other.py"),
+        ("HERE.glob('test_*.py')", "tests/test_other.py"),
+        ("ROOT = pathlib.Path(__file__).parents[1]", "package/unrelated.py"),
+        ("# reads: package/*.csv\nROOT = pathlib.Path(__file__).parents[1]", "package/table.csv"),
+        ("def broken(:", "package/unrelated.py"),
+    ],
+)
+def test_what_a_file_names_is_found(root, text, needs):
+    write(root, UNIT, "x = 1\n")
+    assert needs not in Record("here", root=root).files(UNIT)
+    write(root, UNIT, text + "\n")
+    assert needs in Record("here", root=root).files(UNIT)
+
+
+def test_code_cells_of_a_notebook(root):
+    cell = '{"cell_type": "code", "source": ["%matplotlib inline\\n", "from package import late"]}'
+    text = '{"cell_type": "markdown", "source": "import package.unrelated"}'
+    write(root, "book/chapter.ipynb", f'{{"cells": [{cell}, {text}]}}')
+    files = Record("here", root=root).files("book/chapter.ipynb")
+    assert "package/late.py" in files and "package/unrelated.py" not in files
+
+
+def test_a_docstring_imports_nothing(root):
+    write(root, "package/late.py", '"""Used as: import package.unrelated"""\n')
+    assert "package/unrelated.py" not in Record("here", root=root).files(UNIT)
+
+
+# The rest of the key
+
+
+def test_another_version_of_a_distribution(passed, monkeypatch):
+    monkeypatch.setattr(circumstances, "installed", lambda: ("jax==0.0.1",))
+    assert not ask(passed)
+
+
+@pytest.mark.parametrize("name", ["XLA_FLAGS", "JAX_ENABLE_X64", "MLAX_SOMETHING"])
+def test_another_setting(passed, monkeypatch, name):
+    monkeypatch.setitem(circumstances._STARTED, name, "1")
+    assert not ask(passed)
+
+
+def test_settings_that_change_no_outcome(passed, monkeypatch):
+    monkeypatch.setitem(circumstances._STARTED, "MLAX_REQUIRE_DATA", "1")
+    assert ask(passed)
+
+
+def test_another_platform_python_tool_runner_or_environment(passed, monkeypatch):
+    assert not ask(passed, settings=["twice"])
+    assert not ask(passed, installed=["jax==0.7.2"])
+    assert not ask(passed, runner=["package/unrelated.py"])
+    assert not Record("there", root=passed).covers(UNIT)
+    with monkeypatch.context() as patch:
+        patch.setattr(circumstances.platform, "machine", lambda: "another")
+        assert not ask(passed)
+    with monkeypatch.context() as patch:
+        patch.setattr(circumstances.platform, "python_version_tuple", lambda: ("3", "99", "0"))
+        assert not ask(passed)
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "_tool", lambda: ["another text"])
+        assert not ask(passed)
+    assert ask(passed)
+
+
+# The record
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text.replace('"seconds": 1.5', '"seconds": 0.5'),
+        lambda text: text.replace("test_sums", "test_other"),
+        lambda text: text.replace('"key": "', '"key": "0', 1),
+        lambda text: text.replace('"seal": "', '"seal": "0', 1),
+        lambda text: text + "<<<<<<< HEAD\n",
+        lambda text: text + text[:60],
+        lambda text: text.replace("}", ', "note": "ok"}', 1),
+    ],
+)
+def test_an_edited_record_is_refused_as_a_whole(passed, edit):
+    Record("here", root=passed).passed("tests/test_other.py", 1)
+    path = line_of(passed)
+    edited = edit(path.read_text())
+    path.write_text(edited)
+    refused = Record("here", root=passed)
+    assert isinstance(refused.refusal, Refused) and "repair" in refused.summary()
+    assert not refused.covers(UNIT) and not refused.covers("tests/test_other.py")
+    refused.passed(UNIT, 1)
+    assert path.read_text() == edited, "nothing is written into it"
+    assert Record("here", root=passed).repair() == 1
+    assert ask(passed, "tests/test_other.py") or ask(passed), "what was not touched stays"
+
+
+def test_a_record_of_another_environment_is_refused(passed):
+    other = Record("there", root=passed)
+    other.path.write_text(line_of(passed).read_text())
+    assert Record("there", root=passed).refusal
+
+
+def test_a_missing_line_and_a_missing_record(passed):
+    line_of(passed).write_text("")
+    assert not ask(passed) and not Record("here", root=passed).refusal
+    line_of(passed).unlink()
+    assert not ask(passed)
+
+
+def test_lines_of_two_branches_may_stand_together(passed):
+    """As git leaves them: the line that holds is found, and the other goes at the next writing."""
+    before = line_of(passed).read_text()
+    write(passed, "package/deepest.py", "TWO = 1 + 1\n")
+    Record("here", root=passed).passed(UNIT, 2)
+    after = line_of(passed).read_text()
+    assert after.count("\n") == 1 and after != before
+    line_of(passed).write_text(before + after)
+    assert ask(passed)
+    Record("here", root=passed).passed(UNIT, 2)
+    assert line_of(passed).read_text() == after
+
+
+def test_what_fails_or_vanishes_loses_its_line(passed):
+    Record("here", root=passed).passed("tests/test_other.py", 1)
+    (passed / "tests/test_other.py").unlink()
+    Record("here", root=passed).failed(UNIT)
+    assert line_of(passed).read_text() == ""
+
+
+def test_a_file_that_changes_while_it_runs_has_not_passed(root):
+    running = Record("here", root=root)
+    assert not running.covers(UNIT)
+    write(root, "package/deepest.py", "TWO = 3\n")
+    running.passed(UNIT, 1)
+    assert not ask(root)
+
+
+def test_in_ci_nothing_is_written(root, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    Record("here", root=root).passed(UNIT, 1)
+    assert not line_of(root).exists()
+
+
+def test_the_record_can_be_ignored(passed, monkeypatch):
+    monkeypatch.setenv("MLAX_RECORD", "ignore")
+    assert not ask(passed)
+
+
+def test_a_tenth_runs_nevertheless_another_one_with_each_commit(root, monkeypatch):
+    monkeypatch.undo()
+    units = [f"tests/test_{number}.py" for number in range(300)]
+
+    def sampled(head):
+        here = Record("here", root=root)
+        here._head = head
+        return {unit for unit in units if here._is_sampled(unit)}
+
+    first, second = sampled("one"), sampled("two")
+    assert 15 < len(first) < 50 and 15 < len(second) < 50 and len(first & second) < 12
+    assert sampled("one") == first
+
+
+def git(root, *arguments):
+    identity = ["-c", "user.name=Someone", "-c", "user.email=someone@example.org"]
+    subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)
+
+
+def test_what_runs_from_the_last_commit_must_be_committed(root):
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "all")
+    Record("here", root=root, committed=True).passed(UNIT, 1)
+    assert ask(root, committed=True)
+    write(root, "package/deepest.py", "TWO = 1 + 1\n")
+    Record("here", root=root, committed=True).passed(UNIT, 1)
+    assert not ask(root, committed=True)
+
+
+# Under pytest
+
+
+def run(root, *arguments, environment):
+    """What pytest said."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.passed.plugin"]
+    env = os.environ | {"PYTHONPATH": str(project.ROOT), "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [*command, "--passed", environment, *arguments], cwd=root, env=env, capture_output=True, text=True
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def environment(root, monkeypatch):
+    """A name for which no unit is in the tenth that runs nevertheless."""
+    monkeypatch.undo()
+    names = (f"here{number}" for number in range(100))
+    units = (UNIT, "tests/test_other.py")
+    return next(
+        name for name in names if not any(Record(name, root=root)._is_sampled(unit) for unit in units)
+    )
+
+
+@pytest.mark.parametrize(
+    "workers", [[], ["-p", "xdist", "-n", "2", "--dist", "loadfile"]], ids=["alone", "xdist"]
+)
+def test_a_second_run_leaves_out_what_passed(root, environment, workers):
+    def again(*arguments):
+        return run(root, *workers, *arguments, environment=environment)
+
+    assert "3 passed" in again("tests")[1]
+    status, said = again("tests")
+    assert status == 0 and "passed" not in said.split("left out")[0] and "2 units" in said
+    assert "make test-all" in said
+    write(root, "package/deepest.py", "TWO = 4\n")
+    status, said = again("tests")
+    assert status == 1 and "1 failed, 1 passed" in said and "1 units" in said
+    write(root, "package/deepest.py", "TWO = 2\n")
+    assert "2 passed" in again("tests")[1], "what failed lost its line"
+    assert "2 passed" in again(UNIT)[1], "a file that is named runs"
+    assert "1 passed" in again("tests", "--passed-under", "package", "--ignore", UNIT)[1]
+
+
+def test_a_run_of_a_part_remembers_nothing_and_leaves_nothing_out(root, environment):
+    part = ["tests", "-k", "double"]
+    status, said = run(root, *part, environment=environment)
+    assert status == 0 and "nothing remembered" in said, said
+    assert not list((root / record.RECORDS).glob("*"))
+    run(root, "tests", environment=environment)
+    assert "1 passed" in run(root, *part, environment=environment)[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["-k double", "-m slow", "-x", "--maxfail 1", "--deselect tests/test_a.py::test_b", "--lf", "--sw", "--new", "a.py::test"],
+)  # fmt: skip
+@pytest.mark.parametrize("through", ["arguments", "PYTEST_ADDOPTS"])
+def test_options_that_choose_among_tests(options, through, monkeypatch):
+    if through == "PYTEST_ADDOPTS":
+        monkeypatch.setenv(through, options)
+    assert _options(["tests", *(options.split() if through == "arguments" else [])])[1]
+
+
+def test_options_that_do_not():
+    assert _options(["-q", "-n", "2", "--dist", "loadfile", "--ignore", "tests/site", "tests"]) == ([], [])
+    keyed, foreign = _options(["--nbval", "--nbval-sanitize-with", "a.cfg"])
+    assert "--nbval-sanitize-with a.cfg" in keyed and "--nbval" in keyed and not foreign
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_more():\n    assert False\n",
+        "import pytest\n\ndef test_more():\n    pytest.skip('no browser here')\n",
+        "import pytest\n\n@pytest.fixture\ndef broken():\n    yield\n    assert False\n\ndef test_more(broken):\n    pass\n",
+        "import pytest\n\n@pytest.fixture\ndef broken():\n    assert False\n\ndef test_more(broken):\n    pass\n",
+        "raise ImportError\n",
+    ],
+    ids=["failed", "skipped", "failed at its end", "failed at its start", "not collected"],
+)
+def test_what_did_not_pass_as_a_whole_is_not_remembered(root, environment, test):
+    write(root, UNIT, FILES[UNIT] + test)
+    run(root, "tests", "--ignore", "tests/test_other.py", environment=environment)
+    assert Record(environment, root=root).units() == []
+
+
+def test_an_edited_record_is_told_and_everything_runs(root, environment):
+    run(root, "tests", environment=environment)
+    path = Record(environment, root=root).path
+    path.write_text(path.read_text().replace('"key": "', '"key": "0'))
+    status, said = run(root, "tests", environment=environment)
+    assert "3 passed" in said and "is refused" in said and "repair" in said

@@ -1,0 +1,75 @@
+"""How long runs take with more chapters and exercises, from the seconds that each file took on this machine.
+
+A file of answers counts once for each exercise, a notebook and a test of the rendered pages once for each chapter, and
+everything else once. What is remembered runs when something that it depends on changed, and a tenth of it in any case.
+"""
+
+import json
+import pathlib
+
+from tools.passed.record import SAMPLE, Record
+
+WORKERS = 2
+TEST = ("newest",)  # the environments of `make test`; `.ci/run` has all of them
+
+
+def _kind(unit: str) -> str:
+    if unit.startswith("tests/exercises/") and unit.count("/") == 3:
+        return "exercise"
+    return "chapter" if unit.startswith(("book/", "tests/site/", "tests/colab/")) else "fixed"
+
+
+def _minutes(units: dict[str, float], remembered: set[str], grown: dict[str, float], share: float) -> float:
+    """Of what is remembered only a share runs."""
+    total = sum(
+        seconds * grown[_kind(unit)] * (share if unit in remembered else 1) for unit, seconds in units.items()
+    )
+    return total / WORKERS / 60
+
+
+def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
+    """The projection as a table in Markdown, with the sums that it is made of."""
+    clocks = sorted((root / ".cache" / "passed").glob("*.json"))
+    environments = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in clocks}
+    remembered = {name: set(Record(name, root=root).units()) for name in environments}
+    now = {"chapter": len(list((root / "book").glob("*.ipynb"))), "exercise": _exercises(root), "fixed": 1}
+    then = {"chapter": chapters, "exercise": exercises, "fixed": 1}
+    grown = {kind: then[kind] / max(now[kind], 1) for kind in now}
+    lines = [
+        f"| environment: file seconds, {now['chapter']} chapters, {now['exercise']} exercises | per chapter | per exercise | fixed | remembered |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, units in environments.items():
+        sums = {kind: sum(s for unit, s in units.items() if _kind(unit) == kind) for kind in now}
+        lines.append(
+            f"| {name} | {sums['chapter'] / max(now['chapter'], 1):.1f} | {sums['exercise'] / max(now['exercise'], 1):.1f} "
+            f"| {sums['fixed']:.0f} | {sum(units.get(unit, 0) for unit in remembered[name]):.0f} |"
+        )
+    lines += [
+        "",
+        f"| command, {WORKERS} workers, minutes | now | at {chapters} chapters and {exercises} exercises |",
+        "| --- | --- | --- |",
+    ]
+    same = dict.fromkeys(now, 1.0)
+    for command, names, share in [
+        ("`make test`, nothing changed", TEST, 1 / SAMPLE),
+        ("`make test`, all files", TEST, 1),
+        ("`.ci/run`, nothing that many depend on changed", environments, 1 / SAMPLE),
+        ("`.ci/run`, `make test-all`: all files", environments, 1),
+    ]:
+        found = [name for name in names if name in environments]
+        both = [
+            sum(_minutes(environments[name], remembered[name], growth, share) for name in found)
+            for growth in (same, grown)
+        ]
+        lines.append(f"| {command} | {both[0]:.1f} | {both[1]:.1f} |")
+    lines += [
+        "",
+        "Seconds of the files, as pytest counts them, shared by the workers; not counted: making the environments, building "
+        "the book, and starting the workers.",
+    ]
+    return "\n".join(lines)
+
+
+def _exercises(root: pathlib.Path) -> int:
+    return len(list((root / "tests" / "exercises").glob("[!_]*/[!_]*.py")))
