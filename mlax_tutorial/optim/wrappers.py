@@ -162,7 +162,8 @@ class Groups(Optimizer):
         return jax.tree_util.tree_map_with_path(owner, *answers)
 
     def __repr__(self):
-        return f"Groups({dict(zip(self.patterns, self.optimizers))!r})"
+        groups = (f"{show(where)}: {part!r}" for where, part in zip(self.patterns, self.optimizers))
+        return f"Groups({{{', '.join(groups)}}})"
 
 
 class AccumulateState(NamedTuple):
