@@ -170,18 +170,16 @@ def ours_loop(model, algorithm, leaves, batch, tally, draws=False):
         assert [leaf.shape for leaf in wanted] == [leaf.shape for leaf in leaves], "weights of another model"
         trainables = jax.tree.unflatten(structure, on_device(list(leaves)))
         optimizer, keys = algorithm.ours(learning_rate), keys_for(draws)
-        state = optimizer.init(trainables)
+        state = training.State(trainables, non_trainables, optimizer.init(trainables))
 
         def step():
-            nonlocal trainables, non_trainables, state
-            trainables, non_trainables, state, loss = train_step(
-                optimizer, trainables, non_trainables, state, next(keys), x, labels
-            )
+            nonlocal state
+            state, loss = train_step(optimizer, state, next(keys), x, labels)
             return loss
 
         def lower():
-            program = jax.jit(train_step, donate_argnums=(1, 2, 3))
-            return program.lower(optimizer, trainables, non_trainables, state, next(keys), x, labels)
+            program = jax.jit(train_step, donate_argnums=1)
+            return program.lower(optimizer, state, next(keys), x, labels)
 
         return Run(step, lower)
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.composite import Captured, Composite, Container, apply, gather, spread
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import (
     canonicalize_fields,
@@ -30,9 +31,17 @@ from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.nn.series import child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
-from mlax_tutorial.optim.drop_in import advance, compile_step, scalar
-from mlax_tutorial.optim.paths import arrays, check_structure, place, refuse_layers
+from mlax_tutorial.optim.drop_in import advance
+from mlax_tutorial.optim.paths import arrays, check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
+from mlax_tutorial.training import State, compile_step, evaluated
+
+
+def _names(value) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, (tuple, list)) or not all(isinstance(name, str) for name in names):
+        raise ValueError("must be names of inputs, a tuple of strings")
+    return tuple(sorted(names))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -45,10 +54,15 @@ class Policy:
       accum_dtype: of sums, wherever a layer has a hyperparameter ``accum_dtype`` that was left
         at ``None``; one that is set stands. ``None`` is each layer's own choice: at least
         float32 nearly everywhere.
-      output_dtype: of the model's output; ``None`` is ``param_dtype``, so that a loss is exact.
+      output_dtype: of the model's output; ``None`` is ``param_dtype``, so that a loss is exact, and inside another policy
+        the other's ``compute_dtype``, so that what follows has its dtype.
+      exempt: names of inputs that stay as they are, such as times or positions, of which bfloat16 cannot tell 500 from 501.
+
+    A layer inside that needs full precision, a head or a router, is exempt if it has a policy of its own:
+    ``nn.Series(body, Policy("float32").apply(head))``. It sees its weights as they are stored.
 
     Raises:
-      ValueError: if one of them is no floating-point dtype.
+      ValueError: if one of them is no floating-point dtype, or ``exempt`` no names.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -68,17 +82,16 @@ class Policy:
     param_dtype: Any = hyperparameter(floating_dtype, default="float32")
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     output_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    exempt: tuple[str, ...] = hyperparameter(_names, default=())
 
     def __post_init__(self):
         canonicalize_fields(self)
-        if self.output_dtype is None:
-            object.__setattr__(self, "output_dtype", self.param_dtype)
 
     def apply(self, layer: Layer) -> "MixedPrecision":
         """The same layer, or model, in these dtypes: a layer like any other.
 
         Raises:
-          ValueError: if ``layer`` is no layer.
+          ValueError: if ``layer`` is no layer, or takes no input that ``exempt`` names.
         """
         return MixedPrecision(layer, self)
 
@@ -100,7 +113,8 @@ class MixedPrecision(Wrapper):
     them, the input and further inputs to ``compute_dtype``, and the output to
     ``output_dtype``; so the gradients come back in ``param_dtype``. Integers, booleans and keys
     stay what they are, and so do the non_trainables, which ``init`` makes as for an input of
-    ``compute_dtype``. The variables are the layer's own: weights trained without a policy fit.
+    ``param_dtype``. The variables are the layer's own: weights trained without a policy fit. ``model[3]`` is
+    the layer ``[3]``, under the same policy.
 
     Args:
       layer: any layer.
@@ -122,45 +136,60 @@ class MixedPrecision(Wrapper):
 
     layer: Layer = hyperparameter(child)
     policy: Policy = hyperparameter(_policy)
+    decodes = Wrapper.decodes
 
     def __post_init__(self):
         super().__post_init__()
-        layer = self.layer
-        if (dtype := self.policy.accum_dtype) is not None:
-            layer = _replace(layer, "accum_dtype", lambda old: dtype if old is None else old)
-        object.__setattr__(self, "_layer", layer)
+        if unknown := sorted(set(self.policy.exempt) - self.layer.inputs - {"x"}):
+            raise ValueError(f"MixedPrecision: exempt names {unknown[0]!r}, which the layer does not take.")
+        object.__setattr__(self, "_layer", _adapt(self.layer, self.policy))
+        object.__setattr__(self, "_mixed", _holds_a_policy(self.layer))
+
+    def __getitem__(self, index):
+        layer = self.layer[index]
+        exempt = tuple(name for name in self.policy.exempt if name in layer.inputs)
+        return dataclasses.replace(self.policy, exempt=exempt).apply(layer)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
-        x, trainables, inputs = self._enter(x, trainables, inputs)
-        y, updated = self._layer.fwd(
-            x, trainables, non_trainables, key=key, inference_mode=inference_mode, **inputs
-        )
-        return self._leave(y), jax.tree.map(_like, updated, non_trainables)
+        x, inputs = self._enter(x, inputs)
+        options = {"key": key, "inference_mode": inference_mode, **inputs}
+        weights = self._weights(trainables, self.policy.compute_dtype)
+        y, updated = apply(self._layer, "", "fwd", x, weights, non_trainables, **options)
+        return self._leave(y), _like(updated, non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
-        x, trainables, inputs = self._enter(x, trainables, inputs)
-        y, cache = self._layer.decode(x, trainables, non_trainables, cache, **inputs)
+        x, inputs = self._enter(x, inputs)
+        weights = self._weights(trainables, self.policy.compute_dtype)
+        y, cache = self._layer.decode(x, weights, non_trainables, cache, **inputs)
         return self._leave(y), cache
 
-    def _enter(self, *trees):
-        return cast(trees, self.policy.compute_dtype)
+    def _enter(self, x, inputs):
+        given = {"x": x, **inputs}
+        stays, dtype = self.policy.exempt, self.policy.compute_dtype
+        given = {name: value if name in stays else cast(value, dtype) for name, value in given.items()}
+        return given.pop("x"), given
 
     def _leave(self, y):
-        return cast(y, self.policy.output_dtype)
+        return cast(y, self.policy.output_dtype or self.policy.param_dtype)
+
+    def _weights(self, trainables, dtype):
+        return _cast_weights(self._layer, trainables, dtype) if self._mixed else cast(trainables, dtype)
 
     def _outline(self, records, path, key, x, **inputs):
-        # Phase one does as fwd does, with weights in compute_dtype: what it records is what
-        # each layer will meet. Only then are the weights made, in param_dtype.
+        # Phase one does as fwd does, with weights in compute_dtype: what it notes is what each layer will meet.
         x, inputs = self._enter(x, inputs)
-        layer = _replace(self._layer, "param_dtype", lambda old: self.policy.compute_dtype)
-        y, trainables, non_trainables = layer._outline(records, path, key, x, **inputs)
-        return self._leave(y), cast(trainables, self.policy.param_dtype), non_trainables
+        before, records.cast = records.cast, functools.partial(cast, dtype=self.policy.compute_dtype)
+        try:
+            y, *variables = self._layer._outline(records, path, key, x, **inputs)
+        finally:
+            records.cast = before
+        return self._leave(y), *variables
 
     def _build(self, records, path, key):
-        layer = _replace(self._layer, "param_dtype", lambda old: self.policy.param_dtype)
-        trainables, non_trainables = layer._build(records, path, key)
-        # A layer without a param_dtype makes its trainables in the dtype of its input.
-        return cast(trainables, self.policy.param_dtype), non_trainables
+        # A layer makes its trainables in the dtype of its input, if it does not say otherwise.
+        records = {path: cast(given, self.policy.param_dtype) for path, given in records.items()}
+        trainables, non_trainables = self._layer._build(records, path, key)
+        return self._weights(trainables, self.policy.param_dtype), non_trainables
 
     def _build_cache(self, records, path, length):
         return self._layer._build_cache(records, path, length)
@@ -368,19 +397,10 @@ def accept(finite: jax.Array, new: Any, old: Any) -> Any:
     if not _is_bool(finite):
         raise ValueError(f"accept: finite must be one bool, got {describe(finite)}.")
 
-    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
-    def choose(path, new, old):
-        if (jnp.shape(new), jnp.result_type(new)) != (jnp.shape(old), jnp.result_type(old)):
-            raise ValueError(
-                f"accept: {place(jax.tree_util.keystr(path))} expects {describe(old)} as before, got {describe(new)}: a step "
-                "must keep shapes and dtypes."
-            )
-        return jax.lax.select(finite, jnp.asarray(new), jnp.asarray(old))
-
     refuse_layers("accept", (new, old))
-    check_structure("accept: new differs from old", new, old, "a step must keep the structure.")
-    finite = jnp.asarray(finite)
-    return jax.tree_util.tree_map_with_path(choose, new, old)
+    check_like("accept: new", new, old, "a step must keep structure, shapes and dtypes.", of=describe)
+    # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
+    return jax.tree.map(functools.partial(jax.lax.select, jnp.asarray(finite)), new, old)
 
 
 class ScaledState(NamedTuple):
@@ -395,67 +415,65 @@ class ScaledState(NamedTuple):
     inner: Any
 
 
-def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None) -> Callable:
+def make_scaled_step(
+    model: Layer, loss: Callable, shardings: Any = None, *, has_aux: bool = False
+) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
     All in one program: nobody waits for the device to learn whether a step was skipped.
 
     Args:
       model: any layer, as a rule what a :class:`Policy` made of one.
-      loss: ``(outputs, targets) -> scalar``.
+      loss, has_aux: as for ``training.make_step``.
       shardings: as for ``training.make_step``, the third of the optimizer's state alone. Put the loss scale on all devices of
         the mesh, too, or the step is compiled once more when it has got there: ``jax.device_put(scale,
         NamedSharding(mesh, PartitionSpec()))``.
 
     Returns:
-      ``step(optimizer, trainables, non_trainables, state, key, x, targets, **inputs)`` as
-      ``training.make_step`` returns it, for ``training.fit``, too. The state is
-      ``ScaledState(scale, optimizer.init(trainables))``. The loss that comes back is not scaled.
+      ``step(optimizer, state, key, x, targets, **inputs)`` as ``training.make_step`` returns it, for ``training.fit``, too. The
+      state of the optimizer is ``ScaledState(scale, optimizer.init(trainables))``. The loss that comes back is not scaled.
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from mlax_tutorial import nn, optim, precision
+      >>> from mlax_tutorial import nn, optim, precision, training
       >>> model, x, y = nn.Linear(1), jnp.ones((8, 3)), jnp.ones((8, 1))
       >>> model = precision.Policy("float16").apply(model)
       >>> step = precision.make_scaled_step(model, lambda y, t: jnp.mean((y - t) ** 2))
       >>> trainables, rest = model.init(jax.random.key(0), x)
       >>> optimizer = optim.SGD(0.1)
       >>> scale = precision.DynamicLossScale()
-      >>> state = precision.ScaledState(scale, optimizer.init(trainables))
+      >>> state = training.State(trainables, rest, precision.ScaledState(scale, optimizer.init(trainables)))
       >>> for _ in range(20):
-      ...     trainables, rest, state, value = step(optimizer, trainables, rest, state, None, x, y)
+      ...     state, value = step(optimizer, state, None, x, y)
       >>> bool(value < 1e-3)
       True
     """
 
     def objective(trainables, non_trainables, scale, key, x, targets, inputs):
         outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
-        value = scalar("make_scaled_step", loss, outputs, targets)
-        return scale.scale(value), (value, non_trainables)
+        value, found = evaluated("make_scaled_step", loss, has_aux, outputs, targets)
+        return scale.scale(value), (found, non_trainables)
 
-    def step(optimizer, trainables, non_trainables, state, key, x, targets, inputs):
-        if not isinstance(state, ScaledState) or not isinstance(state.scale, LossScale):
+    def step(optimizer, state, key, x, targets, inputs):
+        trainables, non_trainables, scaled = state
+        if not isinstance(scaled, ScaledState) or not isinstance(scaled.scale, LossScale):
             raise ValueError(
-                "make_scaled_step: state must be ScaledState(scale, optimizer.init(trainables)), "
-                f"got {describe(state)}."
+                "make_scaled_step: optimizer_state must be ScaledState(scale, optimizer.init(trainables)), "
+                f"got {describe(scaled)}."
             )
-        gradients, (value, updated) = jax.grad(objective, has_aux=True)(
-            trainables, non_trainables, state.scale, key, x, targets, inputs
+        gradients, (found, updated) = jax.grad(objective, has_aux=True)(
+            trainables, non_trainables, scaled.scale, key, x, targets, inputs
         )
-        gradients = state.scale.unscale(gradients)
+        gradients = scaled.scale.unscale(gradients)
         # What is frozen has gradients, too, but nobody uses them.
-        used = optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients
-        finite = all_finite(used)
-        new, inner = advance(optimizer, gradients, state.inner, trainables)
-        old = trainables, non_trainables, state.inner
-        trainables, non_trainables, inner = accept(finite, (new, updated, inner), old)
-        state = ScaledState(state.scale.adjust(finite), inner)
-        return trainables, non_trainables, state, value
+        finite = all_finite(optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients)
+        new, inner = advance(optimizer, gradients, scaled.inner, trainables)
+        new = accept(finite, (new, updated, inner), (trainables, non_trainables, scaled.inner))
+        if shardings is not None:
+            new = jax.lax.with_sharding_constraint(new, shardings)
+        return State(*new[:2], ScaledState(scaled.scale.adjust(finite), new[2])), found
 
-    if shardings is not None:
-        trainables, non_trainables, state = shardings
-        shardings = trainables, non_trainables, ScaledState(None, state)
-    return compile_step("make_scaled_step", step, model, loss, shardings)
+    return compile_step("make_scaled_step", step, model, loss)
 
 
 def _is_bool(value):
@@ -464,23 +482,50 @@ def _is_bool(value):
     )
 
 
-def _like(leaf, old):
-    return leaf.astype(old.dtype) if is_floating(old) and leaf.dtype != old.dtype else leaf
+def _like(updated, old):
+    """Non-trainables in the dtypes that they had."""
+    if isinstance(updated, Captured):
+        return Captured(_like(updated.tree, old.tree), updated.found)
+    return jax.tree.map(lambda new, old: new.astype(old.dtype) if is_floating(old) else new, updated, old)
 
 
-def _replace(value, name, function):
-    """A layer with the field ``name`` replaced by ``function`` of it, in it and all it holds."""
+def _holds_a_policy(layer):
+    parts = layer._flat.values() if isinstance(layer, Container) else ()
+    return isinstance(layer, MixedPrecision) or any(map(_holds_a_policy, parts))
+
+
+def _cast_weights(layer, trainables, dtype):
+    """Cast the weights, but for those of layers that have a policy of their own."""
+    if isinstance(layer, MixedPrecision):
+        return trainables
+    if isinstance(layer, Wrapper):
+        return _cast_weights(layer.layer, trainables, dtype)
+    if not isinstance(layer, Composite):
+        return cast(trainables, dtype)
+    each = spread(layer, trainables, "trainables")
+    return gather(
+        layer._tree, {place: _cast_weights(layer._flat[place], each[place], dtype) for place in each}
+    )
+
+
+def _adapt(value, policy):
+    """A layer, and all it holds, with the policy's ``accum_dtype`` where it has none; and policies inside with its dtype for
+    their outputs."""
     if type(value) is tuple:
-        items = tuple(_replace(item, name, function) for item in value)
+        items = tuple(_adapt(item, policy) for item in value)
         return items if any(new is not old for new, old in zip(items, value)) else value
+    if isinstance(value, MixedPrecision):
+        inner = value.policy
+        given = dataclasses.replace(inner, output_dtype=inner.output_dtype or policy.compute_dtype)
+        return given.apply(value.layer)
     if not isinstance(value, Layer):
         return value
     fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     new = {
-        field: function(old) if field == name else _replace(old, name, function)
-        for field, old in fields.items()
+        name: (old or policy.accum_dtype) if name == "accum_dtype" else _adapt(old, policy)
+        for name, old in fields.items()
     }
-    if all(new[field] is fields[field] for field in fields):
+    if all(new[name] is fields[name] for name in fields):
         return value
     made = object.__new__(type(value))  # not by its constructor, which may have other parameters
     made.__setstate__(new)

@@ -3,6 +3,7 @@
 Each is a small function that can be used without the others; `fit` puts them together.
 """
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,10 @@ from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import integer, show
 from mlax_tutorial.nn.layer import check_layer
-from mlax_tutorial.optim.drop_in import advance, compile_step, scalar
+from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.optim import Optimizer
+from mlax_tutorial.optim.drop_in import advance, check_optimizer
+from mlax_tutorial.optim.paths import flatten
 
 
 def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
@@ -46,55 +50,205 @@ def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
     return order[: size - size % batch_size].reshape(-1, batch_size)
 
 
-def make_step(model: Layer, loss: Callable, shardings: Any = None) -> Callable:
+class State:
+    """What a training carries from step to step: ``(trainables, non_trainables, optimizer_state)``, with its leaves laid flat.
+
+    A pytree, so it may be donated, mapped over and saved. It unpacks as the triple that it was made of, and the three trees are
+    its attributes, too; they are put together when they are asked for. In between there is one flat tuple of leaves:
+    ``jax.jit`` takes nested containers apart, compares them and builds them anew at each call, which for a hundred small
+    layers takes as long as their arithmetic. (With JAX alone: ``leaves, structure = jax.tree.flatten(trees)`` outside,
+    ``jax.tree.unflatten(structure, leaves)`` inside the jitted function.)
+
+    Args:
+      trainables, non_trainables: from ``model.init``.
+      optimizer_state: from ``optimizer.init(trainables)``.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> state = State({"kernel": jnp.ones(2), "bias": jnp.zeros(2)}, (), ())
+      >>> state = jax.jit(lambda state: jax.tree.map(lambda leaf: leaf + 1, state))(state)
+      >>> trainables, non_trainables, optimizer_state = state
+      >>> trainables["kernel"], state.trainables["bias"]
+      (Array([2., 2.], dtype=float32), Array([1., 1.], dtype=float32))
+    """
+
+    _NAMES = "trainables", "non_trainables", "optimizer_state"
+
+    def __init__(self, trainables: Any, non_trainables: Any, optimizer_state: Any):
+        leaves, structure = jax.tree.flatten((trainables, non_trainables, optimizer_state))
+        self._leaves, self._structure = tuple(leaves), _Structure.of(structure)
+
+    trainables = property(lambda self: tuple(self)[0])
+    non_trainables = property(lambda self: tuple(self)[1])
+    optimizer_state = property(lambda self: tuple(self)[2])
+
+    def __iter__(self):
+        return iter(jax.tree.unflatten(self._structure.tree, self._leaves))
+
+    def __repr__(self):
+        return f"State({', '.join(f'{name}={tree!r}' for name, tree in zip(self._NAMES, self))})"
+
+    def __reduce__(self):
+        return State, tuple(self)
+
+    def _with_paths(self):
+        paths = [name + path for name, tree in zip(self._NAMES, self) for path in flatten(tree)[0]]
+        return list(zip(map(jax.tree_util.GetAttrKey, paths), self._leaves)), self._structure
+
+    @classmethod
+    def _again(cls, structure, leaves):
+        self = object.__new__(cls)
+        self._leaves, self._structure = leaves, structure
+        return self
+
+
+class _Structure:
+    """The structure of a State. One object for one structure: ``jax.jit`` compares them at each call."""
+
+    def __init__(self, tree):
+        self.tree, self._hash = tree, hash(tree)
+
+    of = functools.lru_cache(lambda tree: _Structure(tree))
+
+    def __eq__(self, other):
+        return self is other or (isinstance(other, _Structure) and self.tree == other.tree)
+
+    def __hash__(self):
+        return self._hash
+
+
+jax.tree_util.register_pytree_with_keys(
+    State, State._with_paths, State._again, lambda state: (state._leaves, state._structure)
+)
+
+
+def make_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux: bool = False) -> Callable:
     """Compile one step of training: forward, backward and update in a single program.
 
     Args:
       model: any layer.
       loss: ``(outputs, targets) -> scalar``, for instance a mean of an Optax loss.
-      shardings: where the new trainables, non_trainables and state are put, a triple of trees of shardings, as of
+      shardings: where the new trainables, non_trainables and optimizer_state are put, a triple of trees of shardings, as of
         what :func:`sharding.init` returns; by default XLA chooses.
+      has_aux: whether the loss returns ``(scalar, metrics)``, as for ``jax.value_and_grad``: any pytree of arrays, such as
+        ``{"accuracy": …}``, computed from the same outputs.
 
     Returns:
-      ``step(optimizer, trainables, non_trainables, state, key, x, targets, **inputs)``, which returns the new
-      ``(trainables, non_trainables, state)`` and the loss before the update. The optimizer is one of
-      :mod:`mlax_tutorial.optim` (an argument like any other, so a new learning rate does not trace again) or
-      any of Optax'. ``key`` is ``None`` for a model that draws nothing (``step.needs_key`` tells). Further inputs of
-      the model, a mask, say, are keywords.
+      ``step(optimizer, state, key, x, targets, **inputs)``, which returns the new :class:`State` and what the loss returned,
+      before the update: the scalar, or with ``has_aux`` the pair. The optimizer is one of :mod:`mlax_tutorial.optim` (an
+      argument like any other, so a new learning rate does not trace again) or any of Optax'. ``key`` is ``None`` for a
+      model that draws nothing (``step.needs_key`` tells). Further inputs of the model, a mask, say, are keywords.
 
-      The old trainables, non_trainables and state are *donated*: their memory becomes that of the new ones,
-      so do not use them again.
+      The old state is *donated*: its memory becomes that of the new one, so do not use it again.
 
     Raises:
       ValueError: if ``model`` is no layer or ``loss`` no function; in the step, if ``loss`` returns no scalar, and on what
-        is no optimizer.
+        is no optimizer or no state.
 
     Example:
-      >>> import jax, jax.numpy as jnp, optax
+      >>> import jax, jax.numpy as jnp
       >>> from mlax_tutorial import nn, optim
       >>> model, x, y = nn.Linear(1), jnp.ones((8, 3)), jnp.ones((8, 1))
       >>> step = make_step(model, lambda outputs, targets: jnp.mean((outputs - targets) ** 2))
       >>> trainables, non_trainables = model.init(jax.random.key(0), x)
       >>> optimizer = optim.SGD(0.1)
-      >>> state = optimizer.init(trainables)
+      >>> state = State(trainables, non_trainables, optimizer.init(trainables))
       >>> for _ in range(20):
-      ...     trainables, non_trainables, state, value = step(optimizer, trainables, non_trainables, state, None, x, y)
-      >>> bool(value < 1e-3)
-      True
+      ...     state, value = step(optimizer, state, None, x, y)
+      >>> bool(value < 1e-3), state.trainables["kernel"].shape
+      (True, (3, 1))
     """
 
     def objective(trainables, non_trainables, key, x, targets, inputs):
         outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
-        return scalar("make_step", loss, outputs, targets), non_trainables
+        value, found = evaluated("make_step", loss, has_aux, outputs, targets)
+        return value, (found, non_trainables)
 
-    def step(optimizer, trainables, non_trainables, state, key, x, targets, inputs):
-        (value, non_trainables), gradients = jax.value_and_grad(objective, has_aux=True)(
+    def step(optimizer, state, key, x, targets, inputs):
+        trainables, non_trainables, optimizer_state = state
+        (_, (found, non_trainables)), gradients = jax.value_and_grad(objective, has_aux=True)(
             trainables, non_trainables, key, x, targets, inputs
         )
-        trainables, state = advance(optimizer, gradients, state, trainables)
-        return trainables, non_trainables, state, value
+        trainables, optimizer_state = advance(optimizer, gradients, optimizer_state, trainables)
+        return State(trainables, non_trainables, optimizer_state), found
 
     return compile_step("make_step", step, model, loss, shardings)
+
+
+def evaluated(name: str, loss: Callable, has_aux: bool, outputs: Any, targets: Any) -> tuple[jax.Array, Any]:
+    """The scalar to differentiate, and all that ``loss(outputs, targets)`` returned.
+
+    Raises:
+      ValueError: in the name of ``name``, if that scalar is not one floating-point number, which has gradients.
+    """
+    found = loss(outputs, targets)
+    pair = isinstance(found, tuple) and len(found) == 2
+    value = found[0] if has_aux and pair else found
+    if has_aux != (value is not found) or not is_floating(value) or value.shape:
+        raise ValueError(
+            f"{name}: loss must return one floating-point number{', and its metrics' if has_aux else ''}, got {describe(found)}, "
+            f"from outputs {describe(outputs)} and targets {describe(targets)}: "
+            + (
+                "say has_aux=True."
+                if pair and not has_aux
+                else "end it with a mean over the batch, jnp.mean(…)."
+            )
+        )
+    return value, found
+
+
+def compile_step(name: str, step: Callable, model: Layer, loss: Callable, shardings: Any = None) -> Callable:
+    """Compile ``step(optimizer, state, key, x, targets, inputs)``, made by ``name``, for any optimizer.
+
+    What is returned takes the inputs as keywords, of any name. The old state is donated; the new one is put where
+    ``shardings`` says, if it is given. ``needs_key`` of the result is that of the model.
+
+    Raises:
+      ValueError: in the name of ``name``, if the model is no layer or the loss no function.
+    """
+    check_layer(name, model)
+    if not callable(loss) or isinstance(loss, Layer):
+        raise ValueError(
+            f"{name}: loss must be a function from outputs and targets to a number, got {describe(loss)}."
+        )
+    options = {"donate_argnums": 1}
+    if shardings is not None:
+        options["out_shardings"] = (State(*shardings), None)
+    with_ours = jax.jit(step, **options)
+    # An optimizer of Optax is a pair of functions, not of arrays, so it is static.
+    with_optax = jax.jit(step, static_argnums=0, **options)
+
+    def either(optimizer, state, key, x, targets, /, **inputs):
+        check_optimizer(name, optimizer)
+        if not isinstance(state, State):
+            raise ValueError(
+                f"{name}: state must be training.State(trainables, non_trainables, optimizer.init(trainables)), "
+                f"got {describe(state)}."
+            )
+        try:  # which costs nothing
+            jitted = with_ours if isinstance(optimizer, Optimizer) else with_optax
+            return jitted(optimizer, state, key, x, targets, inputs)
+        except (RuntimeError, ValueError) as error:
+            _explain_donation(name, error, state)
+            raise
+
+    either.needs_key = model.needs_key
+    return either
+
+
+def _explain_donation(name, error, state):
+    leaves = [leaf for leaf in jax.tree.leaves(state) if isinstance(leaf, jax.Array)]
+    if "donate the same buffer" in str(error):
+        mend = "but two of its arrays are one: give each a memory of its own"
+    elif "deleted" in str(error) and any(not _is_traced(leaf) and leaf.is_deleted() for leaf in leaves):
+        mend = "go on with the one that it returned, or copy what is still needed before"
+    else:
+        return
+    error.add_note(f"A step of {name} donates its state: {mend}, with jax.tree.map(jnp.copy, …).")
+
+
+def _is_traced(leaf):
+    return isinstance(leaf, jax.core.Tracer)
 
 
 def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch_size: int = 256) -> Callable:
@@ -224,17 +378,18 @@ def fit(
       key: a typed key, from which the order of each epoch and the key of each step are split.
       step: as `make_step` makes it.
       optimizer: passed to each step; or a function from the number of the epoch (from 0) to one, a schedule.
-      variables: ``(trainables, non_trainables, state)`` to begin with. They are donated.
+      variables: ``(trainables, non_trainables, optimizer_state)`` to begin with, a triple or a :class:`State`. They are donated.
       x, targets: arrays with one leading axis of examples.
       epochs: how often to go through the data.
       batch_size: examples in a batch.
       inputs: further inputs of the model, by name, each with one leading axis of examples, too.
       draws: whether each step is given a key; by default what ``step.needs_key`` says, and for a step without it, yes.
-      each_epoch: called after each epoch with its number, the trainables, the non_trainables and the mean loss.
-        Arrays it was given are donated to the next step: look at them, but do not keep them.
+      each_epoch: called after each epoch with its number, the trainables, the non_trainables and the mean loss; for a step with
+        ``has_aux``, with the means of all that its loss returned, in its structure: ``(loss, metrics)``. They stay on the device
+        until the epoch is over. Arrays it was given are donated to the next step: look at them, but do not keep them.
 
     Returns:
-      ``(trainables, non_trainables, state)`` at the end.
+      ``(trainables, non_trainables, optimizer_state)`` at the end.
 
     Raises:
       ValueError: if ``x``, ``targets`` and ``inputs`` differ in length, ``batch_size`` does not fit, ``epochs`` is no integer of
@@ -258,11 +413,12 @@ def fit(
     _check_lengths("fit", x, targets, inputs)
     _check_whole("fit: epochs", epochs, 0)
     _check_batch_size("fit", len(x), batch_size)
-    if not isinstance(variables, (tuple, list)) or len(variables) != 3:
+    if not isinstance(variables, State) and (not isinstance(variables, (tuple, list)) or len(variables) != 3):
         raise ValueError(
-            "fit: variables must be (trainables, non_trainables, state), the last from optimizer.init(trainables), got "
+            "fit: variables must be (trainables, non_trainables, optimizer.init(trainables)), got "
             f"{describe(variables)}."
         )
+    state = State(*variables)
     # A class or a layer is a slip, which the step refuses.
     calls = callable(optimizer) and not isinstance(optimizer, (type, Layer))
     schedule = optimizer if calls else lambda epoch: optimizer
@@ -276,19 +432,17 @@ def fit(
             key, order_key, steps_key = jax.random.split(key, 3)
             order = batches(order_key, size, batch_size)
             keys = jax.random.split(steps_key, len(order)) if draws else None
-            current, losses = schedule(epoch), []
+            current, told = schedule(epoch), []
             for number in range(len(order)):
                 step_key, (some_x, some_targets, some_inputs) = take(number, order, keys, data)
-                *variables, value = step(current, *variables, step_key, some_x, some_targets, **some_inputs)
-                losses.append(value)  # not converted to a float here: that would wait for each step
+                state, found = step(current, state, step_key, some_x, some_targets, **some_inputs)
+                told.append(found)  # not converted to floats here: that would wait for each step
                 progress.advance()
             if each_epoch is not None:
-                trainables, non_trainables, _ = variables
-                mean = np.mean(
-                    jax.device_get(losses)
-                )  # jnp.stack would be compiled, slowly, for this number of them
-                each_epoch(epoch, trainables, non_trainables, float(mean))
-    return tuple(variables)
+                # In NumPy: jnp.stack would be compiled, slowly, for this number of them.
+                means = jax.tree.map(lambda *values: np.mean(values, axis=0).tolist(), *jax.device_get(told))
+                each_epoch(epoch, state.trainables, state.non_trainables, means)
+    return tuple(state)
 
 
 class Progress:

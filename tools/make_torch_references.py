@@ -493,7 +493,7 @@ def attention():
                 bias=True,
                 dtype=torch.float64,
             )
-            # this library's attention has no biases
+            # without biases; those of GPT-2, BERT and ViT have them
             block.self_attn = torch.nn.MultiheadAttention(
                 6, 2, bias=False, batch_first=True, dtype=torch.float64
             )
@@ -507,6 +507,76 @@ def attention():
                 norm_first=norm_first,
                 mask=allowed.tolist(),
             )
+    return file
+
+
+def transformer():
+    """One block of GPT-2, BERT and ViT, written out, with the names of their weights in Hugging Face's transformers."""
+    file = File("transformer")
+    width, inner, heads = 6, 10, 2
+
+    def attend(query, key, value, causal=False):
+        split = (x.unflatten(-1, (heads, -1)).transpose(1, 2) for x in (query, key, value))
+        return F.scaled_dot_product_attention(*split, is_causal=causal).transpose(1, 2).flatten(2)
+
+    def gpt2(x, w):
+        def norm(x, name):
+            return F.layer_norm(x, (width,), w[f"{name}.weight"], w[f"{name}.bias"], 1e-5)
+
+        def dense(x, name):  # its Conv1D holds (in, out)
+            return x @ w[f"{name}.weight"] + w[f"{name}.bias"]
+
+        y = attend(*dense(norm(x, "ln_1"), "attn.c_attn").chunk(3, -1), causal=True)
+        x = x + dense(y, "attn.c_proj")
+        y = F.gelu(dense(norm(x, "ln_2"), "mlp.c_fc"), approximate="tanh")
+        return x + dense(y, "mlp.c_proj")
+
+    def encoder(x, w, inside, before, after):
+        def norm(x, name):
+            return F.layer_norm(x, (width,), w[f"{name}.weight"], w[f"{name}.bias"], 1e-12)
+
+        def dense(x, name):
+            return F.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
+
+        def attention(x):
+            y = attend(*(dense(x, f"attention.{inside}.{name}") for name in ("query", "key", "value")))
+            return dense(y, "attention.output.dense")
+
+        def forward(x):
+            return dense(F.gelu(dense(x, "intermediate.dense")), "output.dense")
+
+        if inside == "self":  # BERT normalizes sums, ViT what goes into a layer
+            x = norm(x + attention(x), before)
+            return norm(x + forward(x), after)
+        x = x + attention(norm(x, before))
+        return x + forward(norm(x, after))
+
+    def shapes(names, norms, turned):
+        found = {"x": (2, 4, width)}
+        for name, (out, into) in names.items():
+            found |= {f"{name}.weight": (into, out) if turned else (out, into), f"{name}.bias": (out,)}
+        for name in norms:
+            found |= {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+        return found
+
+    def record(case, function, shapes):
+        file.record(case, lambda x, *weights: function(x, dict(zip(list(shapes)[1:], weights))), shapes)
+
+    names = {"attn.c_attn": (3 * width, width), "attn.c_proj": (width, width)}
+    names |= {"mlp.c_fc": (inner, width), "mlp.c_proj": (width, inner)}
+    record("gpt2", gpt2, shapes(names, ("ln_1", "ln_2"), turned=True))
+    for case, inside, norms in [
+        ("bert", "self", ("attention.output.LayerNorm", "output.LayerNorm")),
+        ("vit", "attention", ("layernorm_before", "layernorm_after")),
+    ]:
+        names = {f"attention.{inside}.{name}": (width, width) for name in ("query", "key", "value")}
+        names |= {"attention.output.dense": (width, width)}
+        names |= {"intermediate.dense": (inner, width), "output.dense": (width, inner)}
+        record(
+            case,
+            lambda x, w, inside=inside, norms=norms: encoder(x, w, inside, *norms),
+            shapes(names, norms, turned=False),
+        )
     return file
 
 
@@ -669,6 +739,7 @@ if __name__ == "__main__":
         activation,
         recurrent,
         attention,
+        transformer,
         loss,
         optimizer,
     )

@@ -45,9 +45,9 @@ class Block(nn.Module):
         super().__init__()
         width = block["query"].shape[0]
         for name in ("query", "key", "value", "out"):
-            layer = nn.Linear(width, width, bias=False)
-            layer.weight.data = tensor(block[name].reshape(width, width)).T.contiguous()
-            setattr(self, name, layer)
+            setattr(
+                self, name, dense((block[name].reshape(width, width), block[f"{name}_bias"].reshape(width)))
+            )
         self.attention_norm, self.dense_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.wide, self.narrow = dense(block["wide"]), dense(block["narrow"])
         self.dropout = nn.Dropout(rate)
@@ -58,7 +58,7 @@ class Block(nn.Module):
             layer(y).unflatten(-1, (self.HEADS, -1)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         ]
-        y = F.scaled_dot_product_attention(*heads).transpose(1, 2).flatten(-2)
+        y = F.scaled_dot_product_attention(*heads, dropout_p=self.dropout.p).transpose(1, 2).flatten(-2)
         x = x + self.dropout(self.out(y))
         y = self.dropout(F.relu(self.wide(self.dense_norm(x))))
         return x + self.dropout(self.narrow(y))

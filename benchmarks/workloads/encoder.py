@@ -1,7 +1,7 @@
 """A Transformer encoder that classifies sequences: products of matrices, attention, normalization, many random bits.
 
-Normalization comes first in each residual branch. Dropout stands where PyTorch's encoder layer has it, except on the
-attention's weights, where not all contenders can have it: after attention, after the activation, after the block.
+Normalization comes first in each residual branch. Biases and dropout stand where PyTorch's encoder layer has them: biases in the
+four projections of attention, dropout on the weights of attention, after it, after the activation, and after the block.
 """
 
 import functools
@@ -15,6 +15,7 @@ from benchmarks import loops
 from benchmarks.workload import Workload
 
 HEADS, RATE, EPSILON = 6, 0.1, 1e-5
+PROJECTIONS = "query", "key", "value", "out"
 VOCABULARY, LENGTH, CLASSES = 1000, 128, 10
 
 
@@ -34,10 +35,10 @@ def weights(width=192, depth=3):
         "blocks": [
             {
                 "attention_norm": norm(),
-                "query": normal(width, HEADS, head_dim, fan_in=width),
-                "key": normal(width, HEADS, head_dim, fan_in=width),
-                "value": normal(width, HEADS, head_dim, fan_in=width),
+                **{name: normal(width, HEADS, head_dim, fan_in=width) for name in PROJECTIONS[:3]},
                 "out": normal(HEADS, head_dim, width, fan_in=width),
+                **{f"{name}_bias": normal(HEADS, head_dim, fan_in=width) for name in PROJECTIONS[:3]},
+                "out_bias": normal(width, fan_in=width),
                 "dense_norm": norm(),
                 "wide": (normal(width, 4 * width, fan_in=width), np.zeros(4 * width, np.float32)),
                 "narrow": (normal(4 * width, width, fan_in=4 * width), np.zeros(width, np.float32)),
@@ -67,20 +68,20 @@ def by_hand(rate, weights):
     def dropout(x, key):
         return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0) if rate else x
 
-    def attention(x, block):
+    def attention(x, block, dropout_key):
         query, key, value = (
-            jnp.einsum("blf,fhd->blhd", x, block[name]) for name in ("query", "key", "value")
+            jnp.einsum("blf,fhd->blhd", x, block[name]) + block[f"{name}_bias"] for name in PROJECTIONS[:3]
         )
         logits = jnp.einsum("bqhd,bkhd->bhqk", query, key) / np.sqrt(query.shape[-1])
-        mixed = jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(logits), value)
-        return jnp.einsum("bqhd,hdf->bqf", mixed, block["out"])
+        mixed = jnp.einsum("bhqk,bkhd->bqhd", dropout(jax.nn.softmax(logits), dropout_key), value)
+        return jnp.einsum("bqhd,hdf->bqf", mixed, block["out"]) + block["out_bias"]
 
     def apply(weights, state, key, ids):
         x = weights["embed"][ids] + weights["positions"]
         blocks = weights["blocks"]
-        keys = iter(jax.random.split(key, 3 * len(blocks)) if rate else [None] * 3 * len(blocks))
+        keys = iter(jax.random.split(key, 4 * len(blocks)) if rate else [None] * 4 * len(blocks))
         for block in blocks:
-            y = attention(normalize(x, *block["attention_norm"]), block)
+            y = attention(normalize(x, *block["attention_norm"]), block, next(keys))
             x = x + dropout(y, next(keys))
             (wide, wide_bias), (narrow, narrow_bias) = block["wide"], block["narrow"]
             y = normalize(x, *block["dense_norm"]) @ wide + wide_bias
@@ -96,10 +97,9 @@ def ours(rate, weights):
     from mlax_tutorial import nn
 
     width = weights["embed"].shape[1]
+    attention = nn.MultiHeadAttention(HEADS, dropout=rate, use_bias=True)
     block = [
-        nn.Residual(
-            nn.Series(nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.MultiHeadAttention(HEADS), nn.Dropout(rate))
-        ),
+        nn.Residual(nn.Series(nn.LayerNorm(), nn.Scaler(), nn.Bias(), attention, nn.Dropout(rate))),
         nn.Residual(
             nn.Series(
                 *[nn.LayerNorm(), nn.Scaler(), nn.Bias()],
@@ -113,7 +113,8 @@ def ours(rate, weights):
         *block * len(weights["blocks"]),
         *[nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.F(mean_over_places), nn.Linear(CLASSES), nn.Bias()],
     )
-    names = ("attention_norm", "key", "out", "query", "value", "dense_norm", "wide", "narrow")
+    projections = [name + end for name in sorted(PROJECTIONS) for end in ("", "_bias")]
+    names = ("attention_norm", *projections, "dense_norm", "wide", "narrow")
     leaves = [weights["embed"], weights["positions"]]
     leaves += [block[name] for block in weights["blocks"] for name in names]
     return model, jax.tree.leaves([*leaves, weights["norm"], weights["head"]])
@@ -137,7 +138,13 @@ def flax_linen(rate, weights):
             x = linen.Embed(VOCABULARY, width, name="embed")(ids) + positions
             for i in range(len(blocks)):
                 y = normalize(f"attention_norm_{i}")(x)
-                attention = linen.MultiHeadDotProductAttention(HEADS, use_bias=False, name=f"attention_{i}")
+                attention = linen.MultiHeadDotProductAttention(
+                    HEADS,
+                    dropout_rate=rate,
+                    broadcast_dropout=False,
+                    deterministic=False,
+                    name=f"attention_{i}",
+                )
                 x = x + dropout(attention(y))
                 y = linen.Dense(4 * width, name=f"wide_{i}")(normalize(f"dense_norm_{i}")(x))
                 y = linen.Dense(width, name=f"narrow_{i}")(dropout(jax.nn.relu(y)))
@@ -161,7 +168,7 @@ def flax_linen(rate, weights):
     for i, block in enumerate(blocks):
         params |= {
             f"attention_norm_{i}": norm(block["attention_norm"]),
-            f"attention_{i}": {name: {"kernel": block[name]} for name in ("query", "key", "value", "out")},
+            f"attention_{i}": {name: dense((block[name], block[f"{name}_bias"])) for name in PROJECTIONS},
             f"dense_norm_{i}": norm(block["dense_norm"]),
             f"wide_{i}": dense(block["wide"]),
             f"narrow_{i}": dense(block["narrow"]),
@@ -178,6 +185,19 @@ def haiku(rate, weights):
 
     blocks, width = weights["blocks"], weights["embed"].shape[1]
 
+    class Attention(hk.MultiHeadAttention):
+        """Haiku's own, with dropout on the weights, which it lacks."""
+
+        def __call__(self, x):
+            query, key, value = (
+                self._linear_projection(x, self.key_size, name) for name in ("query", "key", "value")
+            )
+            logits = jnp.einsum("bqhd,bkhd->bhqk", query, key) / np.sqrt(self.key_size)
+            weights = jax.nn.softmax(logits)
+            weights = hk.dropout(hk.next_rng_key(), rate, weights) if rate else weights
+            mixed = jnp.einsum("bhqk,bkhd->bqhd", weights, value).reshape(x.shape)
+            return hk.Linear(self.model_size, w_init=self.w_init)(mixed)
+
     @hk.transform
     def model(ids):
         def normalize(name):
@@ -190,10 +210,8 @@ def haiku(rate, weights):
         x = hk.Embed(VOCABULARY, width, name="embed")(ids) + positions
         for i in range(len(blocks)):
             y = normalize(f"attention_norm_{i}")(x)
-            attention = hk.MultiHeadAttention(
-                HEADS, width // HEADS, w_init=jnp.zeros, with_bias=False, name=f"attention_{i}"
-            )
-            x = x + dropout(attention(y, y, y))
+            attention = Attention(HEADS, width // HEADS, w_init=jnp.zeros, name=f"attention_{i}")
+            x = x + dropout(attention(y))
             y = hk.Linear(4 * width, name=f"wide_{i}")(normalize(f"dense_norm_{i}")(x))
             y = hk.Linear(width, name=f"narrow_{i}")(dropout(jax.nn.relu(y)))
             x = x + dropout(y)
@@ -217,10 +235,10 @@ def haiku(rate, weights):
             f"dense_norm_{i}": norm(block["dense_norm"]),
             f"wide_{i}": dense(block["wide"]),
             f"narrow_{i}": dense(block["narrow"]),
-            f"attention_{i}/linear": {"w": block["out"].reshape(width, width)},
         }
-        for name in ("query", "key", "value"):
-            params[f"attention_{i}/{name}"] = {"w": block[name].reshape(width, width)}
+        for name, its in zip(PROJECTIONS, ("query", "key", "value", "linear")):
+            kernel, bias = block[name].reshape(width, width), block[f"{name}_bias"].reshape(width)
+            params[f"attention_{i}/{its}"] = dense((kernel, bias))
 
     def apply(params, state, key, ids):
         return model.apply(params, key, ids), state
@@ -244,15 +262,15 @@ def equinox(rate, weights):
         return eqx.tree_at(lambda layer: (layer.weight, layer.bias), layer, (kernel.T, bias))
 
     def attention(block):
-        def kernels(layer):
-            projections = layer.query_proj, layer.key_proj, layer.value_proj, layer.output_proj
-            return [projection.weight for projection in projections]
+        def projections(layer):
+            return [layer.query_proj, layer.key_proj, layer.value_proj, layer.output_proj]
 
-        layer = eqx.nn.MultiheadAttention(HEADS, width, key=key)
-        names = ("query", "key", "value", "out")
-        return eqx.tree_at(
-            kernels, layer, [jnp.asarray(block[name].reshape(width, width).T) for name in names]
-        )
+        biases = dict.fromkeys(("use_query_bias", "use_key_bias", "use_value_bias", "use_output_bias"), True)
+        layer = eqx.nn.MultiheadAttention(HEADS, width, dropout_p=rate, key=key, **biases)
+        found = [
+            (block[name].reshape(width, width), block[f"{name}_bias"].reshape(width)) for name in PROJECTIONS
+        ]
+        return eqx.tree_at(projections, layer, [dense(pair) for pair in found])
 
     class Block(eqx.Module):
         attention_norm: eqx.nn.LayerNorm
@@ -263,9 +281,9 @@ def equinox(rate, weights):
         dropout: eqx.nn.Dropout
 
         def __call__(self, x, key):
-            keys = [None] * 3 if key is None else jax.random.split(key, 3)
+            keys = [None] * 4 if key is None else jax.random.split(key, 4)
             y = jax.vmap(self.attention_norm)(x)
-            x = x + self.dropout(self.attention(y, y, y), key=keys[0])
+            x = x + self.dropout(self.attention(y, y, y, key=keys[3]), key=keys[0])
             y = jax.nn.relu(jax.vmap(self.wide)(jax.vmap(self.dense_norm)(x)))
             y = jax.vmap(self.narrow)(self.dropout(y, key=keys[1]))
             return x + self.dropout(y, key=keys[2])
@@ -319,9 +337,19 @@ def nnx(rate, weights):
     class Block(nnx.Module):
         def __init__(self, block):
             self.attention_norm = norm(block["attention_norm"])
-            self.attention = nnx.MultiHeadAttention(HEADS, width, use_bias=False, decode=False, rngs=rngs)
-            for name in ("query", "key", "value", "out"):
-                getattr(self.attention, name).kernel[...] = jnp.asarray(block[name])
+            self.attention = nnx.MultiHeadAttention(
+                HEADS,
+                width,
+                dropout_rate=rate,
+                broadcast_dropout=False,
+                deterministic=False,
+                decode=False,
+                rngs=rngs,
+            )
+            for name in PROJECTIONS:
+                projection = getattr(self.attention, name)
+                projection.kernel[...] = jnp.asarray(block[name])
+                projection.bias[...] = jnp.asarray(block[f"{name}_bias"])
             self.dense_norm = norm(block["dense_norm"])
             self.wide, self.narrow = dense(block["wide"]), dense(block["narrow"])
             self.dropout = nnx.Dropout(rate, rngs=rngs)

@@ -23,7 +23,7 @@ Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``
 """
 
 from mlax_tutorial.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
-from mlax_tutorial.nn.composite import Call, Composite
+from mlax_tutorial.nn.composite import Call, Composite, capture
 from mlax_tutorial.nn.conv import Conv, ConvTranspose
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.embed import Embed
@@ -39,10 +39,13 @@ from mlax_tutorial.nn.recurrent import Bidirectional, Recurrent
 from mlax_tutorial.nn.series import Series
 from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
+from mlax_tutorial.nn.weight_norm import SpectralNorm, WeightNorm
+from mlax_tutorial.nn.weights import Weights
 
 __all__ = [
     "AvgPool", "BatchNorm", "Bias", "Bidirectional", "Call", "Cell", "Composite", "Conv", "ConvTranspose", "Dropout", "Embed",
     "F", "Flatten", "GRUCell", "GroupNorm", "LSTMCell", "Layer", "LayerError", "LayerNorm",
     "Linear", "MaxPool", "MultiHeadAttention", "Parallel", "RMSNorm", "RNNCell", "Recurrent", "Remat",
-    "Residual", "Scaler", "Series", "Stack", "SumPool", "Summary", "summary",
+    "Residual", "Scaler", "Series", "SpectralNorm", "Stack", "SumPool", "Summary", "WeightNorm", "Weights", "capture",
+    "summary",
 ]  # fmt: skip

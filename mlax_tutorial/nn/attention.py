@@ -1,9 +1,16 @@
-"""Attention as functions: logits, mask, softmax, weighted values; and the same in chunks, for long sequences.
+"""Attention as functions: logits, mask, softmax, weighted values; the same in chunks, for long sequences; and JAX's own.
 
 Shapes throughout: queries ``(..., queries, heads, head_dim)``, keys and values ``(..., keys, kv_heads,
 head_dim)``, where ``kv_heads`` divides ``heads``: each key and value head serves ``heads / kv_heads`` heads of
-the query (Ainslie et al. 2023). A mask is Boolean, ``(..., queries, keys)``, the same for all heads; ``True``
-means "may be looked at".
+the query (Ainslie et al. 2023). What a query may look at, and how gladly, is said in four ways:
+
+* ``mask``, Boolean, ``(..., queries, keys)``, the same for all heads: ``True`` means "may be looked at";
+* ``bias``, floating, ``(..., heads, queries, keys)``: added to the logits; minus infinity forbids, so a mask for each
+  head is ``jnp.where(mask, 0.0, -jnp.inf)``;
+* ``causal``: no query may look at later keys. The first query stands at key number ``offset``, 0 by default; it may be traced;
+* ``window``: no query may look at keys that are ``window`` or more steps away.
+
+A mask has 1 or all queries, a bias 1 or all heads, too. A query that may look at nothing gets zeros.
 
 JAX traces and differentiates each of the large functions once for all layers of one shape, as in linear.py.
 """
@@ -13,11 +20,13 @@ import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
+from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.numeric import accumulator, varying_like
+from mlax_tutorial.nn.numeric import accumulator, is_floating, varying_like
+
+_STATIC = ("causal", "window", "accum_dtype", "precision")
 
 
 def attention_logits(query, key, *, accum_dtype=None, precision=None):
@@ -38,25 +47,43 @@ def attention_logits(query, key, *, accum_dtype=None, precision=None):
       (2, 2, 7, 9)
     """
     *batch, queries, heads, head_dim = query.shape
-    kv_heads = key.shape[-2]
+    kv_heads, dtype = key.shape[-2], accum_dtype or accumulator(query.dtype)
     query = query * jnp.asarray(1 / math.sqrt(head_dim), query.dtype)
-    product = functools.partial(
-        jnp.einsum,
-        precision=precision,
-        preferred_element_type=accum_dtype or accumulator(query.dtype),
-    )
+    product = functools.partial(jnp.einsum, precision=precision, preferred_element_type=dtype)
     if heads == kv_heads:  # see weighted_values
         return jnp.expand_dims(product("...qhd,...khd->...hqk", query, key), -3)
     grouped = query.reshape(*batch, queries, kv_heads, heads // kv_heads, head_dim)
     return product("...qhgd,...khd->...hgqk", grouped, key)
 
 
-def attention_weights(logits, mask=None):
-    """Softmax over the keys that the mask allows; a query that may look at nothing gets zeros.
+def masked_logits(logits, mask=None, bias=None):
+    """Logits plus the bias, and the lowest finite number where mask or bias forbid.
 
     Args:
       logits: ``(..., kv_heads, groups, queries, keys)``.
-      mask: ``(..., queries, keys)``, Boolean, or ``None``.
+      mask, bias: see the top of the module.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> bool(masked_logits(jnp.zeros((1, 1, 1, 2)), jnp.array([[True, False]]))[..., 1] < -1e38)
+      True
+    """
+    lowest = jnp.finfo(logits.dtype).min  # of infinities alone, softmax would make NaN
+    if bias is not None:
+        heads = (1, 1) if bias.shape[-3] == 1 else logits.shape[-4:-2]
+        bias = bias.astype(logits.dtype).reshape(*bias.shape[:-3], *heads, *bias.shape[-2:])
+        logits = jnp.maximum(logits + _with_axes(bias, logits.ndim), lowest)
+    if mask is not None:
+        logits = jnp.where(_with_axes(mask[..., None, None, :, :], logits.ndim), logits, lowest)
+    return logits
+
+
+def attention_weights(logits, mask=None, bias=None):
+    """Softmax over the keys that mask and bias allow; a query that may look at nothing gets zeros.
+
+    Args:
+      logits: ``(..., kv_heads, groups, queries, keys)``.
+      mask, bias: see the top of the module.
 
     Returns:
       Weights of the shape and dtype of ``logits``; over the last axis they sum to 1.
@@ -67,12 +94,12 @@ def attention_weights(logits, mask=None):
       Array([[1. , 0. ],
              [0.5, 0.5]], dtype=float32)
     """
-    if mask is None:
+    if mask is None and bias is None:
         return jax.nn.softmax(logits, axis=-1)
-    mask = mask[..., None, None, :, :]
-    # A finite stand-in for minus infinity: where all are masked, infinities would make NaN.
-    weights = jax.nn.softmax(jnp.where(mask, logits, jnp.finfo(logits.dtype).min), axis=-1)
-    return jnp.where(mask, weights, jnp.zeros_like(weights))
+    logits = masked_logits(logits, mask, bias)
+    weights = jax.nn.softmax(logits, axis=-1)
+    largest = jnp.max(logits, axis=-1, keepdims=True, initial=-jnp.inf)
+    return jnp.where(largest > jnp.finfo(logits.dtype).min, weights, jnp.zeros_like(weights))
 
 
 def weighted_values(weights, value, *, precision=None):
@@ -101,37 +128,48 @@ def weighted_values(weights, value, *, precision=None):
     return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1])
 
 
-@functools.partial(jax.jit, static_argnames=("queries", "keys"), inline=True)
-def causal_mask(queries: int, keys: int, offset=0):
-    """Each query may look at the keys up to its own place: ``(queries, keys)``, Boolean.
+@functools.partial(jax.jit, static_argnames=("queries", "keys", "causal", "window"), inline=True)
+def distance_mask(queries: int, keys: int, offset=0, *, causal: bool = True, window: int | None = None):
+    """Which keys each query may look at, by their distance: ``(queries, keys)``, Boolean.
 
     Args:
       queries: how many queries.
       keys: how many keys.
       offset: place of the first query among the keys; may be traced.
+      causal: whether later keys are forbidden.
+      window: from how many steps on keys are too far away, in either direction; ``None`` is no limit.
 
     Example:
-      >>> causal_mask(2, 3, offset=1)
+      >>> distance_mask(2, 3, offset=1)
       Array([[ True,  True, False],
              [ True,  True,  True]], dtype=bool)
+      >>> distance_mask(2, 3, offset=1, window=2)
+      Array([[ True,  True, False],
+             [False,  True,  True]], dtype=bool)
     """
-    return jnp.arange(keys)[None] <= (offset + jnp.arange(queries))[:, None]
+    distance = (offset + jnp.arange(queries))[:, None] - jnp.arange(keys)[None]
+    allowed = distance >= 0 if causal else jnp.full_like(distance, True, bool)
+    return allowed if window is None else allowed & (jnp.abs(distance) < window)
 
 
-@functools.partial(jax.jit, static_argnames=("accum_dtype", "precision"), inline=True)
-def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
+@functools.partial(jax.jit, static_argnames=(*_STATIC, "dropout"), inline=True)
+def attend(
+    query, key, value, *, mask=None, bias=None, causal=False, window=None, offset=0,
+    accum_dtype=None, precision=None, dropout=0.0, dropout_key=None,
+):  # fmt: skip
     """Attention in its plain form, which stores the weights of all pairs: memory ``O(queries * keys)``.
 
     Args:
-      query, key, value, mask: see the top of the module.
+      query, key, value, mask, bias, causal, window, offset: see the top of the module.
       accum_dtype: dtype of logits and softmax; ``None`` is float32 for half precision, otherwise the input's.
       precision: of the products, see ``jax.lax.Precision``.
+      dropout: the probability with which a weight is lost, if there is a ``dropout_key``.
 
     Returns:
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
     Raises:
-      ValueError: if the four do not fit together.
+      ValueError: if the arrays do not fit together.
 
     Example:
       >>> import jax.numpy as jnp
@@ -141,32 +179,35 @@ def attend(query, key, value, *, mask=None, accum_dtype=None, precision=None):
     References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA: Training Generalized
     Multi-Query Transformer Models from Multi-Head Checkpoints* (2023).
     """
-    _check("attend", query, key, value, mask)
+    _check("attend", query, key, value, mask, bias)
+    mask = _allowed(mask, query.shape[-3], key.shape[-3], offset, causal, window)
     logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
-    y = weighted_values(attention_weights(logits, mask), value, precision=precision)
-    return y.astype(query.dtype)
+    weights = attention_weights(logits, mask, bias)
+    if dropout_key is not None:
+        weights, _ = Dropout(dropout).fwd(weights, (), (), key=dropout_key)
+    return weighted_values(weights, value, precision=precision).astype(query.dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("causal", "chunk_size", "accum_dtype", "precision"), inline=True)
+@functools.partial(jax.jit, static_argnames=(*_STATIC, "chunk_size"), inline=True)
 def attend_in_chunks(
-    query, key, value, *, mask=None, causal=False, chunk_size=128, accum_dtype=None, precision=None
-):
+    query, key, value, *, chunk_size=128, mask=None, bias=None, causal=False, window=None, offset=0,
+    accum_dtype=None, precision=None,
+):  # fmt: skip
     """The same as :func:`attend`, a chunk of keys at a time: memory ``O(queries * chunk_size)``, also backward.
 
     The softmax is put together from its parts: each chunk keeps its largest logit and the sum of its exponentials,
     and earlier parts are scaled when a larger logit comes. The backward pass computes each chunk anew.
 
     Args:
-      query, key, value, mask: see the top of the module.
-      causal: whether each query may look at earlier keys and its own only; costs no ``queries * keys`` mask.
-      chunk_size: keys at a time; what remains makes a last, smaller chunk.
+      query, key, value, mask, bias, causal, window, offset: see the top of the module.
+      chunk_size: keys at a time; the last chunk is filled up with keys that no query may look at.
       accum_dtype, precision: as for :func:`attend`.
 
     Returns:
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
     Raises:
-      ValueError: if the four do not fit together, or ``chunk_size`` is less than 1.
+      ValueError: if the arrays do not fit together, or ``chunk_size`` is less than 1.
 
     Example:
       >>> import jax.numpy as jnp
@@ -176,65 +217,133 @@ def attend_in_chunks(
 
     Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
     """
-    _check("attend_in_chunks", query, key, value, mask)
+    _check("attend_in_chunks", query, key, value, mask, bias)
     if chunk_size < 1:
         raise ValueError(f"attend_in_chunks: chunk_size must be at least 1, got {chunk_size}.")
-    more = tuple(range(value.ndim - max(query.ndim, key.ndim)))  # batch axes of the values alone
-    query, key = jnp.expand_dims(query, more), jnp.expand_dims(key, more)
-    mask = None if mask is None else jnp.expand_dims(mask, more)
     queries, keys = query.shape[-3], key.shape[-3]
-    dtype = jnp.dtype(accum_dtype or accumulator(query.dtype))
-    lowest = jnp.finfo(dtype).min
+    filled = chunk_size if keys == 0 else -(-keys // chunk_size) * chunk_size
+    key, value, mask, bias = (
+        _fill(array, axis, filled - keys) for array, axis in ((key, -3), (value, -3), (mask, -1), (bias, -1))
+    )
+    lowest = jnp.finfo(accum_dtype or accumulator(query.dtype)).min
 
-    def body(size, carry, start):
+    def body(carry, start):
         def chunk(array, axis):
-            return lax.dynamic_slice_in_dim(array, start, size, array.ndim + axis)
+            if array is not None:
+                return lax.dynamic_slice_in_dim(array, start, chunk_size, array.ndim + axis)
 
         total, largest, normalizer = carry
-        logits = attention_logits(query, chunk(key, -3), accum_dtype=dtype, precision=precision)
-        allowed = None if mask is None else chunk(mask, -1)
-        if causal:
-            # the chunk starts at `start`, so the first query stands at -start in it
-            allowed = both(allowed, causal_mask(queries, size, -start))
-        if allowed is not None:
-            allowed = allowed[..., None, None, :, :]
-            logits = jnp.where(allowed, logits, lowest)
+        allowed = _allowed(chunk(mask, -1), queries, chunk_size, offset - start, causal, window)
+        if filled != keys:
+            allowed = both(allowed, (start + jnp.arange(chunk_size) < keys)[None])
+        logits = attention_logits(query, chunk(key, -3), accum_dtype=accum_dtype, precision=precision)
+        logits = masked_logits(logits, allowed, chunk(bias, -1))
         now = lax.stop_gradient(jnp.maximum(largest, jnp.max(logits, axis=-1)))
-        weights = jnp.exp(logits - now[..., None])
-        if allowed is not None:
-            weights = jnp.where(allowed, weights, jnp.zeros_like(weights))
+        weights = jnp.where(logits > lowest, jnp.exp(logits - now[..., None]), jnp.zeros_like(logits))
         rescale = jnp.exp(largest - now)
-        values = jnp.einsum(
-            "...hgqk,...khd->...hgqd",
-            weights.astype(value.dtype),
-            chunk(value, -3),
-            precision=precision,
-            preferred_element_type=dtype,
-        )
-        return (
-            total * rescale[..., None] + values,
-            now,
-            normalizer * rescale + jnp.sum(weights, axis=-1),
-        ), None
+        product = functools.partial(jnp.einsum, precision=precision, preferred_element_type=logits.dtype)
+        values = product("...hgqk,...khd->...hgqd", weights.astype(value.dtype), chunk(value, -3))
+        total = total * rescale[..., None] + values
+        return (total, now, normalizer * rescale + jnp.sum(weights, axis=-1)), None
 
-    rows = jax.eval_shape(attention_logits, query, key).shape[:-1]
-    batch = np.broadcast_shapes(rows[:-3], value.shape[:-3])
+    rows = jax.eval_shape(functools.partial(attention_logits, accum_dtype=accum_dtype), query, key)
+    shape, dtype = rows.shape[:-1], rows.dtype
     carry = (
-        jnp.zeros((*batch, *rows[-3:], value.shape[-1]), dtype),
-        jnp.full(rows, lowest, dtype),
-        jnp.zeros(rows, dtype),
+        jnp.zeros((*shape, value.shape[-1]), dtype),
+        jnp.full(shape, lowest, dtype),
+        jnp.zeros(shape, dtype),
     )
-    carry = varying_like(carry, query, key, value, mask)
-    whole = keys - keys % chunk_size
-    for size, first, last in ((chunk_size, 0, whole), (keys - whole, whole, keys)):
-        if first < last:
-            # the body of a scan needs no barrier
-            part = jax.checkpoint(functools.partial(body, size), prevent_cse=False)
-            carry, _ = lax.scan(part, carry, jnp.arange(first, last, size))
-    total, _, normalizer = carry
+    body = jax.checkpoint(body, prevent_cse=False)  # the body of a scan needs no barrier
+    starts = jnp.arange(0, filled, chunk_size)
+    (total, _, normalizer), _ = lax.scan(body, varying_like(carry, query, key, value, mask, bias), starts)
     y = total / jnp.where(normalizer == 0, jnp.ones_like(normalizer), normalizer)[..., None]
     y = jnp.moveaxis(y, -2, -4)  # (..., queries, kv_heads, groups, head_dim)
     return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1]).astype(query.dtype)
+
+
+@functools.partial(jax.jit, static_argnames=(*_STATIC, "implementation"), inline=True)
+def attend_by_jax(
+    query, key, value, *, implementation="cudnn", mask=None, bias=None, causal=False, window=None, offset=None,
+    accum_dtype=None, precision=None,
+):  # fmt: skip
+    """The same as :func:`attend`, by ``jax.nn.dot_product_attention``.
+
+    That averages all values where a query may look at nothing; here such a query gets zeros, as in :func:`attend`.
+
+    Args:
+      query, key, value, mask, bias, causal, window, offset: see the top of the module.
+      implementation: ``"xla"``, or ``"cudnn"``: the fused kernel where the program is compiled for an NVIDIA GPU (it wants
+        half precision, see there), and :func:`attend` where it is compiled for anything else.
+      accum_dtype, precision: for :func:`attend`; the others have their own rules (``"xla"`` takes its softmax in float32, for
+        float64, too).
+
+    Returns:
+      ``(..., queries, heads, head_dim)`` in the dtype of the query.
+
+    Raises:
+      ValueError: if the arrays do not fit together.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> x = jnp.ones((2, 8, 2, 4))
+      >>> bool(jnp.allclose(attend_by_jax(x, x, x, causal=True), attend(x, x, x, causal=True)))
+      True
+
+    Reference: Dao et al., *FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness* (2022).
+    """
+    _check("attend_by_jax", query, key, value, mask, bias)
+    options = {"causal": causal, "window": window}
+    fused = functools.partial(_dot_product_attention, implementation, **options)
+    if implementation == "xla":
+        return fused(query, key, value, mask, bias, offset)
+
+    def plain(query, key, value, mask, bias, offset):
+        more = {
+            "mask": mask,
+            "bias": bias,
+            "offset": 0 if offset is None else offset,
+            "accum_dtype": accum_dtype,
+            "precision": precision,
+        }
+        return attend(query, key, value, **more, **options)
+
+    def on_gpu(*arrays):
+        try:
+            return fused(*arrays)
+        except RuntimeError:  # no cuDNN on this machine, where JAX traces this, but will not compile it
+            return plain(*arrays)
+
+    return lax.platform_dependent(query, key, value, mask, bias, offset, cuda=on_gpu, default=plain)
+
+
+def _dot_product_attention(implementation, query, key, value, mask, bias, offset, causal, window):
+    """JAX's function takes one batch axis, a mask with an axis for heads, and no offset."""
+    *batch, queries, heads, head_dim = query.shape
+    allowed = _allowed(mask, queries, key.shape[-3], 0 if offset is None else offset, causal, window)
+    if offset is not None or (window is not None and not causal):  # cuDNN knows windows to the left only
+        mask, causal, window = allowed, False, None
+
+    def fit(array):
+        lead = () if all(size == 1 for size in array.shape[:-3]) else batch
+        array = _with_axes(array, len(batch) + 3) if lead else array.reshape(array.shape[-3:])
+        array = jnp.broadcast_to(array, (*lead, array.shape[-3], queries, array.shape[-1]))
+        return array.reshape(math.prod(lead), *array.shape[-3:])
+
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        y = jax.nn.dot_product_attention(
+            *(array.reshape(math.prod(batch), *array.shape[-3:]) for array in (query, key, value)),
+            bias=None if bias is None else fit(jnp.maximum(bias, jnp.finfo(bias.dtype).min)),
+            mask=None if mask is None else fit(mask[..., None, :, :]),
+            is_causal=causal,
+            local_window_size=None if window is None else (window - 1, 0),
+            implementation=implementation,
+        ).reshape(*batch, queries, heads, head_dim)
+    if mask is None and bias is None:
+        return y
+    allowed = None if allowed is None else allowed[..., None, :, :]
+    allowed = both(allowed, None if bias is None else bias > jnp.finfo(bias.dtype).min)
+    seen = jnp.swapaxes(jnp.any(allowed, axis=-1), -1, -2)[..., None]  # (..., queries, heads, 1)
+    return jnp.where(_with_axes(seen, y.ndim), y, jnp.zeros_like(y))
 
 
 @functools.partial(jax.jit, static_argnames="base", inline=True)
@@ -278,46 +387,74 @@ def rotary(x, positions, base: float = 10_000.0):
     return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
 
 
-def both(mask, causal):
-    """What both masks allow; the first may be ``None``, and may have batch axes or one row for all queries."""
-    return causal if mask is None else jnp.logical_and(*jnp.broadcast_arrays(mask, causal))
+def both(mask, other):
+    """What both masks allow; each may be ``None``, or have fewer batch axes than the other."""
+    if mask is None or other is None:
+        return other if mask is None else mask
+    ndim = max(mask.ndim, other.ndim)
+    return _with_axes(mask, ndim) & _with_axes(other, ndim)
 
 
-def _check(name, query, key, value, mask):
+def _allowed(mask, queries, keys, offset, causal, window):
+    """What the mask and the distance allow; ``None`` is everything."""
+    if not causal and window is None:
+        return mask
+    return both(mask, distance_mask(queries, keys, offset, causal=causal, window=window))
+
+
+def _with_axes(array, ndim):
+    return jnp.expand_dims(array, tuple(range(ndim - array.ndim)))
+
+
+def _fill(array, axis, size):
+    """Put ``size`` zeros at the end of an axis."""
+    if array is None or size == 0:
+        return array
+    widths = [(0, 0)] * array.ndim
+    widths[axis] = 0, size
+    return jnp.pad(array, widths)
+
+
+def _check(name, query, key, value, mask, bias):
     """Refuse what does not fit together; einsum would speak of letters, and a mask of 0 and -inf mean its opposite."""
     arrays = query, key, value
     fit = all(jnp.issubdtype(getattr(a, "dtype", int), jnp.floating) and a.ndim > 2 for a in arrays)
     if fit:
-        (*_, queries, heads, head_dim), (*_, keys, kv_heads, _) = query.shape, key.shape
-        fit = kv_heads and heads % kv_heads == 0 and value.shape[-3:-1] == (keys, kv_heads)
-        fit = fit and key.shape[-1] == head_dim and _broadcast(*(a.shape[:-3] for a in arrays)) is not None
+        (*batch, queries, heads, head_dim), (*_, keys, kv_heads, _) = query.shape, key.shape
+        fit = kv_heads and heads % kv_heads == 0 and key.shape == (*batch, keys, kv_heads, head_dim)
+        fit = fit and value.shape[:-1] == key.shape[:-1]
     if not fit:
         raise ValueError(
             f"{name}: query, key and value expect floating-point numbers, (..., queries, heads, head_dim), "
             "(..., keys, kv_heads, head_dim) and (..., keys, kv_heads, head_dim), where kv_heads divides heads, "
             f"got {', '.join(map(describe, arrays))}."
         )
-    wrong = mask is not None and misfit(mask, "query", query, query.shape[:-3], queries, keys)
-    if wrong:
+    if wrong := misfit(mask, bias, tuple(batch), heads, queries, keys):
         raise ValueError(f"{name}: {wrong}")
 
 
-def misfit(mask, name, x, batch, queries: int, keys: int) -> str | None:
-    """What is wrong with a mask for ``x``, in words; ``None`` if it fits."""
-    if getattr(mask, "dtype", None) != jnp.bool_:
+def misfit(mask, bias, batch, heads: int, queries: int, keys: int) -> str | None:
+    """What is wrong with a mask or a bias, in words; ``None`` if nothing is."""
+    if mask is not None and getattr(mask, "dtype", None) != jnp.bool_:
         return f"mask expects Booleans, got {describe(mask)}: True where it may be looked at."
-    if mask.ndim < 2 or mask.shape[-1] != keys or mask.shape[-2] not in (1, queries):
+    if bias is not None and not is_floating(bias):
         return (
-            f"mask expects shape (..., {queries} or 1, {keys}), got {describe(mask)}: for padding of shape "
-            "(..., keys), give present[..., None, :]."
+            f"bias expects floating-point numbers, got {describe(bias)}: of a mask for each head, make "
+            "jnp.where(mask, 0.0, -jnp.inf)."
         )
-    if _broadcast(batch, mask.shape[:-2]) != batch:
-        return f"mask expects the batch axes of {name}, {describe(x)}, got {describe(mask)}: heads share one mask."
+    for name, array, sizes in (("mask", mask, (queries, keys)), ("bias", bias, (heads, queries, keys))):
+        if array is None:
+            continue
+        shape, lead = array.shape[-len(sizes) :], array.shape[: -len(sizes)]
+        if len(shape) < len(sizes) or shape[-1] != keys or any(g not in (1, w) for g, w in zip(shape, sizes)):
+            wanted = ", ".join([*(f"{size} or 1" for size in sizes[:-1]), str(keys)])
+            return (
+                f"{name} expects shape (..., {wanted}), got {describe(array)}: for padding of shape (..., keys), give "
+                "mask=present[..., None, :]."
+            )
+        if len(lead) > len(batch) or any(g not in (1, w) for g, w in zip(lead[::-1], batch[::-1])):
+            return (
+                f"{name} expects the batch axes {batch}, got {describe(array)}: heads share one mask; for one mask a head, "
+                "give bias=jnp.where(mask, 0.0, -jnp.inf)."
+            )
     return None
-
-
-def _broadcast(*shapes):
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        return None

@@ -2,14 +2,16 @@
 
 import dataclasses
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.extend
+import jax.numpy as jnp
 
 from mlax_tutorial.nn.errors import LayerError, describe, locate, located
 from mlax_tutorial.nn.hyperparameters import show
-from mlax_tutorial.nn.layer import Layer, further_inputs, outline
+from mlax_tutorial.nn.layer import Layer, abstract, further_inputs, outline
 
 # It moved from jax.core in JAX 0.9.
 _trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
@@ -26,11 +28,27 @@ class Container(Layer):
 
     @property
     def needs_key(self):
-        return any(layer.needs_key for layer in self._flat.values())
+        return _strongest(layer.needs_key for layer in self._flat.values())
 
     @property
     def inputs(self):
         return frozenset().union(*(layer.inputs for layer in self._flat.values()))
+
+    @property
+    def decodes(self):
+        return all(layer.decodes is not False for layer in self._flat.values())
+
+    @property
+    def _stepwise(self):
+        """Those that get steps in ``decode``, by place: all."""
+        return self._flat
+
+    def check_decodes(self):
+        if type(self).decodes is False:
+            super().check_decodes()
+        for place, layer in self._stepwise.items():
+            with located(place, layer):
+                layer.check_decodes()
 
     def init(self, key, x, **inputs):
         # Phase one passes abstract values through the whole model once, and notes what each leaf is given.
@@ -53,12 +71,23 @@ class Composite(Container):
     The trainables are a dict with one entry a child, ``()`` where a child has none; a field that is a tuple of layers
     gives a tuple. Likewise the non-trainables. If no child has any, the whole is ``()``.
 
-    Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static.
+    A layer is a description: one object in two fields is two layers, with weights of their own. To share weights, call one
+    child twice. A child may be called under ``jax.vmap``, ``jax.grad``, ``jax.lax.scan`` and the like, if it draws nothing
+    and updates nothing.
+
+    A class that says ``draws = True`` draws random numbers in ``forward`` itself: ``call.key()`` is a fresh key each
+    time. It does so in training; after ``draws = "always"``, in inference, too. Children that follow from other
+    hyperparameters are what :meth:`children` returns.
+
+    Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static. It decodes if its class says
+    ``decodes = True``: then all of its children must (or those of which it gives the names, ``decodes = ("decoder",)``; the
+    others are then applied by ``fwd``, to all that they are given), and what ``forward`` does besides must treat each step by
+    itself, or by its place, which ``call.position`` tells: the number of steps that came before this input.
 
     Raises:
       LayerError: on variables of another model, on an input that ``forward`` does not take, when a child was never
-        called, when ``call`` is used inside another transformation (see :class:`Stack` and :class:`Remat`), and
-        whatever a child finds wrong, with its place in front: ``model.attention.query.Linear: …``.
+        called, when one that draws or updates is called inside another transformation (see :class:`Stack` and
+        :class:`Remat`), and whatever a child finds wrong, with its place in front: ``model.attention.query.Linear: …``.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -76,15 +105,23 @@ class Composite(Container):
       (2, 3)
     """
 
+    decodes = False  # what forward does besides may mix steps
+    draws = False
+
     # What a Call has of its own.
     _reserved = frozenset(
-        {"takes", "inference_mode", "_run", "_node", "_place", "_method", "_names", "_items"}
+        {"takes", "inference_mode", "position", "_run", "_node", "_place", "_method", "_names", "_items"}
     )
 
     def __post_init__(self):
         super().__post_init__()
         object.__setattr__(self, "_tree", self._children())
         object.__setattr__(self, "_flat", _flatten(self._tree))
+        declared = type(self).decodes
+        if isinstance(declared, tuple) and (unknown := set(declared) - set(self._tree)):
+            raise ValueError(f"{type(self).__name__}: decodes names {min(unknown)!r}, which is no child.")
+        keyed = {place: layer.needs_key for place, layer in self._flat.items() if layer.needs_key}
+        object.__setattr__(self, "_keyed", keyed)
         parameters = inspect.signature(self.forward).parameters.values()
         by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         if len(by_position) > 2:
@@ -102,18 +139,58 @@ class Composite(Container):
         fields = {name: getattr(self, name) for name in self._fields}
         for field in dataclasses.fields(self):
             if field.type in (Layer, "Layer", "nn.Layer") and not isinstance(fields[field.name], Layer):
-                if isinstance(fields[field.name], tuple) or fields[field.name] is None:
-                    wanted = "tuple" if fields[field.name] is not None else "nn.Layer | None"
-                    raise ValueError(
-                        f"{type(self).__name__}: {field.name} must be a layer, got {describe(fields[field.name])}: declare it "
-                        f"{field.name}: {wanted}."
-                    )
-                raise ValueError(
-                    f"{type(self).__name__}: {field.name} must be a layer, got {describe(fields[field.name])}: wrap a function in "
-                    "nn.F(…), and of a class build one, as nn.Flatten(2) is of nn.Flatten."
+                value, mend = (
+                    fields[field.name],
+                    "wrap a function in nn.F(…), and of a class build one, as nn.Flatten(2)",
                 )
-        children = {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
-        return children
+                if isinstance(value, tuple) or value is None:
+                    mend = f"declare it {field.name}: {'nn.Layer | None' if value is None else 'tuple'}"
+                raise ValueError(
+                    f"{type(self).__name__}: {field.name} must be a layer, got {describe(value)}: {mend}."
+                )
+        made, wrong = self.children(), ""
+        if not isinstance(made, dict) or not all(
+            isinstance(child, (Layer, tuple)) for child in made.values()
+        ):
+            wrong = f"must return a dict of layers, got {describe(made)}"
+        elif both := sorted(made.keys() & fields.keys()):
+            wrong = f"returns {both[0]!r}, which is a field: rename it"
+        if wrong:
+            raise ValueError(f"{type(self).__name__}: children {wrong}.")
+        held = {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
+        return held | made
+
+    def children(self) -> dict[str, Layer]:
+        """Layers, or tuples of layers, beside those in fields; called once, when the Composite is built.
+
+        Example:
+          >>> from mlax_tutorial import nn
+          >>> class Perceptron(nn.Composite):
+          ...     sizes: tuple[int, ...]
+          ...     def children(self):
+          ...         return {"linear": tuple(nn.Linear(size) for size in self.sizes)}
+          ...     def forward(self, call, x):
+          ...         for linear in call.linear:
+          ...             x = jax.nn.relu(linear(x))
+          ...         return x
+          >>> import jax, jax.numpy as jnp
+          >>> jax.tree.map(jnp.shape, Perceptron((8, 3)).init(jax.random.key(0), jnp.ones(2))[0])
+          {'linear': ({'kernel': (2, 8)}, {'kernel': (8, 3)})}
+        """
+        return {}
+
+    @property
+    def _stepwise(self):
+        declared = type(self).decodes
+        return (
+            _flatten({name: self._tree[name] for name in declared})
+            if isinstance(declared, tuple)
+            else self._flat
+        )
+
+    @property
+    def needs_key(self):
+        return _strongest((self.draws, *self._keyed.values()))
 
     @property
     def inputs(self):
@@ -133,13 +210,47 @@ class Composite(Container):
         self._check_names(inputs)
         run = _Apply(self, trainables, non_trainables, key, inference_mode)
         y = self._forward(run, x, inputs)
-        return y, _gather(self._tree, run.non_trainables)
+        updated = gather(self._tree, run.non_trainables)
+        return y, updated if run.found is None else Captured(updated, run.found)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
+        if type(self).decodes is False:
+            self.check_decodes()
         self._check_names(inputs)
-        run = _Decode(self, trainables, non_trainables, cache)
+        own, cache = self._split_cache(cache)
+        steps = self.steps(x) if own else 0
+        run = _Decode(self, trainables, non_trainables, cache, own.get("position", 0))
         y = self._forward(run, x, inputs)
-        return y, _gather(self._tree, run.cache)
+        return y, self._join_cache(gather(self._tree, run.cache), run.position + steps)
+
+    def steps(self, x) -> int:
+        """How many steps of a sequence ``x`` holds: the size of its axis before the last, or of the last one of integers."""
+        x = jax.tree.leaves(x)[0]
+        axis = -1 if jnp.issubdtype(x.dtype, jnp.integer) else -2
+        if len(x.shape) < -axis:
+            raise LayerError(
+                self, f"decodes x of shape (..., length, features), or ids (..., length), got {describe(x)}."
+            )
+        return x.shape[axis]
+
+    @property
+    def _counts_steps(self):
+        declared = type(self).decodes
+        return bool(declared) and not isinstance(declared, property)  # a Series has no use for its place
+
+    def _split_cache(self, cache):
+        """The place, and the caches of the children."""
+        if not self._counts_steps:
+            return {}, cache
+        if not isinstance(cache, dict) or "position" not in cache:
+            raise LayerError(
+                self,
+                f"cache expects what init_cache made, or the last decode returned, got {describe(cache)}.",
+            )
+        return cache, {name: value for name, value in cache.items() if name != "position"} or ()
+
+    def _join_cache(self, cache, position):
+        return {"position": position, **(cache or {})} if self._counts_steps else cache
 
     def _forward(self, run, x, inputs):
         y = self.forward(Call(run, self._tree), x, **inputs)
@@ -169,11 +280,11 @@ class Composite(Container):
         return _gather_pairs(self._tree, built)
 
     def _build_cache(self, records, path, length):
-        caches = {}
-        for place, layer in self._flat.items():
+        caches = dict.fromkeys(self._flat, ())
+        for place, layer in self._stepwise.items():
             with located(place, layer):
                 caches[place] = layer._build_cache(records, path + place, length)
-        return _gather(self._tree, caches)
+        return self._join_cache(gather(self._tree, caches), jnp.zeros((), jnp.int32))
 
 
 class Call:
@@ -198,11 +309,16 @@ class Call:
     def inference_mode(self) -> bool:
         return self._run.inference_mode
 
+    @property
+    def position(self) -> Any:
+        """How many steps came before this input: 0 in ``fwd``, in ``decode`` an int32 scalar, which may be traced."""
+        return self._run.position
+
     def takes(self, inputs: dict) -> dict:
         """Those of ``inputs`` that this child takes."""
         return {name: value for name, value in inputs.items() if name in self._node.inputs}
 
-    def __call__(self, x, **inputs):
+    def __call__(self, x=None, **inputs):
         if not isinstance(self._node, Layer):
             raise LayerError(
                 self._run.layer,
@@ -216,6 +332,8 @@ class Call:
         own = getattr(self._node, name, None) if isinstance(self._node, Layer) else None
         if callable(own) and not isinstance(own, Layer):
             return Call(self._run, self._node, self._place, name)
+        if name == "key" and not self._place:  # not a method, which would hide a child of this name
+            return self._run.fresh_key
         if name.startswith("_"):
             raise AttributeError(name)
         if not self._place and getattr(self._run.layer, name, None) == ():
@@ -261,112 +379,212 @@ class _Run:
     """One run of ``forward``: keeps variables and keys by the child's place."""
 
     inference_mode = False
+    position = 0
 
     def __init__(self, layer, **trees):
         self.layer, self.trace = layer, _trace_state()
         self.keys, self.spare = {}, None
         for role, tree in trees.items():
-            setattr(self, role, _spread(layer, tree, role))
+            setattr(self, role, spread(layer, tree, role))
 
     def split(self, key, layers):
-        """A key for each of ``layers`` (by place), and a spare one for children that may be called again."""
-        if not getattr(self.layer.forward, "calls_once", False):
+        """A key for each of ``layers`` (by place), and a spare one for what is drawn besides."""
+        if self.layer.draws or not getattr(self.layer.forward, "calls_once", False):
             *keys, self.spare = jax.random.split(key, len(layers) + 1)
         else:  # each split is a program of its own: of thirteen in an encoder, this leaves four
             keys = jax.random.split(key, len(layers)) if len(layers) > 1 else [key]
         self.keys = dict(zip(layers, keys))
 
-    def key_for(self, place, layer):
-        if not layer.needs_key:
+    def key_for(self, place):
+        if not self.wants_key(place):
             return None
-        if place in self.keys:
-            return self.keys.pop(place)
+        return self.keys.pop(place) if place in self.keys else self.next_key()
+
+    def wants_key(self, place):
+        need = self.layer._keyed.get(place)
+        return need and (need == "always" or self.inference_mode is not True)
+
+    def next_key(self):
         if self.spare is None:
             return None
         self.spare, key = jax.random.split(self.spare)
         return key
 
-    def call(self, place, layer, method, x, inputs):
+    def fresh_key(self):
+        """A new key for ``forward`` itself."""
+        draws = self.layer.draws
+        if not draws or (self.inference_mode is True and draws != "always"):
+            when = "in inference" if draws else "random numbers"
+            mend = (
+                'look at call.inference_mode before, or say draws = "always"' if draws else "say draws = True"
+            )
+            raise LayerError(
+                self.layer, f"draws {when}, which its class does not declare: {mend} in the class."
+            )
         if _trace_state() != self.trace:
             raise LayerError(
-                self.layer,
-                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), where its keys "
-                "and its updates would be lost: use nn.Remat for recomputation, nn.Stack for a repeated block, "
-                "nn.Recurrent for a loop over time, or transform the whole layer.",
+                self.layer, "call.key() was used inside another transformation: draw the key before it."
             )
+        key = self.next_key()
+        self.layer.check_key(key)
+        return key
+
+    def call(self, place, layer, method, x, inputs):
+        inside = _trace_state() != self.trace
+        if inside:
+            self.refuse_loss(place)
         try:  # which costs nothing, unlike ``with``
-            return self.apply(place, layer, method, x, inputs)
+            y = self.apply(place, layer, method, x, inputs, inside)
         except Exception as error:
             locate(error, place, layer)
             raise
+        if inside:  # init knows only now what the child updates
+            self.refuse_loss(place)
+        return y
+
+    def refuse_loss(self, place):
+        """Inside another transformation, a call may change nothing out here."""
+        if reason := self.keeps(place):
+            raise LayerError(
+                self.layer,
+                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), but it {reason}, "
+                "which would be lost: use nn.Remat for recomputation, nn.Stack for a repeated block, nn.Recurrent for a "
+                "loop over time, or transform the whole layer.",
+            )
+
+    def keeps(self, place):
+        """What a call of this child changes in this run, if anything."""
+        if self.wants_key(place):
+            return "draws random numbers"
+        return "updates its non_trainables" if jax.tree.leaves(self.non_trainables.get(place)) else ""
 
 
 class _Apply(_Run):
     def __init__(self, layer, trainables, non_trainables, key, inference_mode):
+        capturing = isinstance(non_trainables, Captured)
+        self.found = {} if capturing else None
+        non_trainables = non_trainables.tree if capturing else non_trainables
         super().__init__(layer, trainables=trainables, non_trainables=non_trainables)
         self.inference_mode = inference_mode
-        needing = [place for place, child in layer._flat.items() if child.needs_key]
-        if key is not None and inference_mode is not True and needing:
+        needing = [place for place in layer._keyed if self.wants_key(place)]
+        draws = layer.draws == "always" or (layer.draws and inference_mode is not True)
+        if key is not None and (needing or draws):
             layer.check_key(key)
             self.split(key, needing)
 
-    def apply(self, place, layer, method, x, inputs):
-        result = getattr(layer, method)(
-            x,
-            self.trainables[place],
-            self.non_trainables[place],
-            key=self.key_for(place, layer),
-            inference_mode=self.inference_mode,
-            **inputs,
-        )
-        y, self.non_trainables[place] = layer.check_pair(method, result)
+    def apply(self, place, layer, method, x, inputs, inside):
+        variables = self.trainables[place], self.non_trainables[place]
+        options = {"key": self.key_for(place), "inference_mode": self.inference_mode, **inputs}
+        if self.found is None or inside:  # what is captured inside could not leave
+            y, self.non_trainables[place] = layer.check_pair(
+                method, getattr(layer, method)(x, *variables, **options)
+            )
+            return y
+        y, updated = apply(layer, place, method, x, variables[0], Captured(variables[1], {}), **options)
+        self.non_trainables[place] = updated.tree
+        again = sum(other.partition("#")[0] == place for other in self.found)
+        suffix = f"#{again + 1}" if again else ""  # of a child that is called once more
+        self.found |= {place + suffix + other[len(place) :]: value for other, value in updated.found.items()}
         return y
 
 
 class _Outline(_Run):
     def __init__(self, layer, records, path, key):
         super().__init__(layer)
-        self.records, self.path, self.variables = records, path, {}
+        self.records, self.path = records, path
+        self.variables, self.non_trainables = {}, {}
         self.split(key, layer._flat)
 
-    def apply(self, place, layer, method, x, inputs):
+    def apply(self, place, layer, method, x, inputs, inside):
         if place not in self.variables:
             if method != "fwd":
                 raise LayerError(
                     layer, f"{method} comes before the layer itself is called, so its sizes are unknown yet."
                 )
-            y, *variables = layer._outline(self.records, self.path + place, self.keys.pop(place), x, **inputs)
+            key = (
+                jax.random.key(0) if inside else self.keys.pop(place)
+            )  # a scan would use the other in each round
+            y, *variables = layer._outline(self.records, self.path + place, key, x, **inputs)
         else:
-            trainables, non_trainables = self.variables[place]
-            key = self.key_for(place, layer)
-            result = getattr(layer, method)(
-                x, trainables, non_trainables, key=key, inference_mode=False, **inputs
-            )
-            y, non_trainables = layer.check_pair(method, result)
-            variables = trainables, non_trainables
-        self.variables[place] = tuple(variables)
+            # Shapes are all that outlives the trace of a call: the numbers do not count.
+            given = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.variables[place])
+            options = {"key": self.key_for(place), "inference_mode": False, **inputs}
+            y, updated = layer.check_pair(method, getattr(layer, method)(x, *given, **options))
+            variables = given[0], updated
+        self.variables[place] = jax.tree.map(abstract, tuple(variables))
+        self.non_trainables[place] = self.variables[place][1]
         return y
 
 
 class _Decode(_Run):
     inference_mode = True
 
-    def __init__(self, layer, trainables, non_trainables, cache):
+    def __init__(self, layer, trainables, non_trainables, cache, position):
         super().__init__(layer, trainables=trainables, non_trainables=non_trainables, cache=cache)
-        self.used = set()
+        self.used, self.position = set(), position
 
-    def apply(self, place, layer, method, x, inputs):
-        if method != "fwd":
-            return getattr(layer, method)(
-                x, self.trainables[place], self.non_trainables[place], inference_mode=True, **inputs
-            )[0]
+    def keeps(self, place):
+        return super().keeps(place) or ("updates its cache" if jax.tree.leaves(self.cache[place]) else "")
+
+    def apply(self, place, layer, method, x, inputs, inside):
+        variables = self.trainables[place], self.non_trainables[place]
+        if method != "fwd" or place not in self.layer._stepwise:
+            return getattr(layer, method)(x, *variables, inference_mode=True, **inputs)[0]
         if place in self.used and jax.tree.leaves(self.cache[place]):
             raise LayerError(layer, "is called twice, but has one cache: make it two layers to decode.")
         self.used.add(place)
-        y, self.cache[place] = layer.decode(
-            x, self.trainables[place], self.non_trainables[place], self.cache[place], **inputs
-        )
+        y, self.cache[place] = layer.decode(x, *variables, self.cache[place], **inputs)
         return y
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Captured:
+    """Non-trainables on their way through a model whose layers' outputs are captured, and what was found by now."""
+
+    tree: Any
+    found: dict[str, Any]
+
+
+def apply(layer: Layer, place: str, method: str, x, trainables, non_trainables, **options) -> tuple[Any, Any]:
+    """Call a child; where outputs are captured, note its own and those of the layers in it."""
+    if not isinstance(non_trainables, Captured):
+        return layer.check_pair(method, getattr(layer, method)(x, trainables, non_trainables, **options))
+    given = non_trainables if isinstance(layer, Container) else non_trainables.tree
+    y, updated = layer.check_pair(method, getattr(layer, method)(x, trainables, given, **options))
+    if not isinstance(updated, Captured):
+        updated = Captured(updated, {})
+    inner = {place + other: value for other, value in updated.found.items()}
+    return y, Captured(updated.tree, {place: y, **inner})
+
+
+def capture(model: Layer) -> Callable:
+    """``model.fwd``, which also returns what each layer inside gave: ``(y, non_trainables), captured``; pure.
+
+    ``captured`` is a dict by the path of the layer, as errors show it. The layers of a :class:`Stack` stand there together,
+    with the depth as a leading axis; a layer that is called again, as ``"…#2"``. What is called inside a
+    transformation of one's own is left out.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> model, x = nn.Series(nn.Linear(3), nn.Residual(nn.F(jnp.tanh))), jnp.ones((2, 4))
+      >>> trainables, non_trainables = model.init(jax.random.key(0), x)
+      >>> (y, non_trainables), captured = nn.capture(model)(x, trainables, non_trainables, inference_mode=True)
+      >>> jax.tree.map(jnp.shape, captured)
+      {'[0]': (2, 3), '[1]': (2, 3), '[1].layer': (2, 3)}
+    """
+
+    def fwd(x, trainables, non_trainables, **options):
+        y, updated = apply(model, "", "fwd", x, trainables, Captured(non_trainables, {}), **options)
+        return (y, updated.tree), {path: value for path, value in updated.found.items() if path}
+
+    return fwd
+
+
+def _strongest(needs):
+    needs = set(needs)
+    return "always" if "always" in needs else any(needs)
 
 
 def _has_layers(cls, name, value):
@@ -398,11 +616,11 @@ def _flatten(tree, place=""):
     return {place: layer for part in parts for place, layer in part.items()}
 
 
-def _gather(tree, by_place, place=""):
+def gather(tree, by_place, place=""):
     """Put variables by place into the shape of ``tree``; ``()`` for a container that has none."""
     if isinstance(tree, Layer):
         return by_place[place]
-    children = tuple([_gather(child, by_place, place + part) for part, child in _items(tree)])
+    children = tuple([gather(child, by_place, place + part) for part, child in _items(tree)])
     if all(map(_is_empty, children)):
         return ()
     return dict(zip(tree, children)) if isinstance(tree, dict) else children
@@ -410,11 +628,11 @@ def _gather(tree, by_place, place=""):
 
 def _gather_pairs(tree, by_place):
     """The same for trainables and non-trainables together."""
-    return tuple(_gather(tree, {place: pair[role] for place, pair in by_place.items()}) for role in (0, 1))
+    return tuple(gather(tree, {place: pair[role] for place, pair in by_place.items()}) for role in (0, 1))
 
 
-def _spread(layer, variables, role):
-    """The inverse of ``_gather``."""
+def spread(layer, variables, role):
+    """The inverse of ``gather``."""
     found = {}
 
     def visit(tree, variables, place):

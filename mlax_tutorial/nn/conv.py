@@ -13,7 +13,22 @@ from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional, show
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes, spans
+from mlax_tutorial.nn.windows import (
+    CONTINUED,
+    PADDINGS,
+    SAME,
+    check_room,
+    each,
+    each_axis,
+    extend,
+    padding,
+    pads,
+    settle,
+    sizes,
+    spans,
+)
+
+WORDS = *PADDINGS, *CONTINUED, "CAUSAL"
 
 
 class _Convolution(Layer):
@@ -83,12 +98,6 @@ class _Convolution(Layer):
         order = self._letters + "IO"
         return {"kernel": kernel.transpose([order.index(letter) for letter in self._specs[1]])}, ()
 
-    def _build_cache(self, records, path, length):
-        spec = self._specs[0]
-        wide = [letter for letter, size in zip(self._letters, self.filter_shape) if size > 1]
-        self._refuse_single_step(records, path, [spec.index(letter) - len(spec) for letter in wide])
-        return ()
-
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         channels, lengths = self._look(x)
         spec = self._specs[1]
@@ -133,7 +142,10 @@ class Conv(_Convolution):
       strides: how far the window moves each time; one number, or one an axis.
       padding: with zeros: ``"VALID"``, none; ``"SAME"``, so many that with strides of 1 the size
         remains, the odd one after (``"SAME_LOWER"``: before); a number for all sides; or a number
-        or a pair ``(before, after)`` an axis.
+        or a pair ``(before, after)`` an axis. Not with zeros: ``"CIRCULAR"``, as if the axis began
+        anew at its end, and ``"REFLECT"``, as if it were mirrored at its ends, both as many
+        elements as ``"SAME"`` with strides of 1. ``"CAUSAL"``, for sequences: with zeros before the
+        first element only, so that no output depends on later inputs.
       dilation: distance between the elements of the input that the window sees; one number, or one
         an axis.
       groups: cuts the channels of input and output into so many groups, each convolved by itself;
@@ -171,8 +183,32 @@ class Conv(_Convolution):
     (2016).
     """
 
+    padding: Any = hyperparameter(functools.partial(padding, words=WORDS), default="VALID")
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.padding == "CAUSAL" and len(self.filter_shape) > 1:
+            raise ValueError(
+                f"Conv: padding='CAUSAL' is for sequences, a window of one axis, got {self.filter_shape}: give pairs "
+                "(before, after) instead."
+            )
+
+    @property
+    def decodes(self):
+        settings = set(self.filter_shape), self.strides, self.padding, self.input_spec
+        return settings in [
+            ({1}, 1, word, None) for word in ("VALID", "SAME", "SAME_LOWER", "CAUSAL", *CONTINUED)
+        ]
+
     def _apply(self, x, kernel, lengths):
         rims = pads(self.padding, lengths, self.filter_shape, self.strides, self.dilation)
+        symbolic = not all(isinstance(length, int) for length in lengths)  # in an export
+        if self.padding in CONTINUED or symbolic:
+            spec, around = self._specs[0], dict(zip(self._letters, rims))
+            for letter, rim in around.items():
+                x = extend(x, spec.index(letter) - len(spec), rim, self.padding)
+            rims = ((0, 0),) * len(rims)
+            lengths = self._look(x)[1]
         check_room(self, x, lengths, self.filter_shape, rims, self.dilation)
         return _convolve(self, rims, x, kernel)
 

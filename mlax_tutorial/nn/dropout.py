@@ -49,6 +49,7 @@ class Dropout(Layer):
 
     rate: float = hyperparameter(probability)
     shared_axes: tuple[int, ...] = hyperparameter(axes_from_the_end, default=())
+    decodes = True
 
     @property
     def needs_key(self):

@@ -64,6 +64,7 @@ class Embed(Layer):
     embed_initializer: Callable = hyperparameter(function, default=unit_rows)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(floating_dtype, default=jnp.dtype("float32"))
+    decodes = True
 
     def init(self, key, x):
         self.check_init_key(key)

@@ -3,7 +3,9 @@
 import math
 from collections.abc import Callable
 
-from mlax_tutorial.nn.hyperparameters import function, hyperparameter, number_of_axes, optional
+from mlax_tutorial.nn.elementwise import is_elementwise
+from mlax_tutorial.nn.errors import LayerError
+from mlax_tutorial.nn.hyperparameters import boolean, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -11,12 +13,15 @@ class F(Layer):
     """A pure function as a layer: ``y = train_fn(x)``.
 
     Args:
-      train_fn: a pure function of the input. Functions count by value, so
-        ``F(functools.partial(jax.nn.leaky_relu, negative_slope=0.2))`` written twice is the same layer.
+      train_fn: a pure function of the input. Functions count by identity, and a
+        ``functools.partial`` by its parts: ``F(partial(jax.nn.leaky_relu, negative_slope=0.2))`` written twice is the same layer.
       infer_fn: what to apply instead in ``inference_mode``; by default ``train_fn``.
+      decodes: whether the function treats each step of a sequence by itself, so that the layer may ``decode``; ``None`` is
+        where it is elementwise, which ``init_cache`` finds out.
 
     Raises:
-      LayerError: if ``inference_mode`` is traced and there is an ``infer_fn`` to choose.
+      LayerError: if ``inference_mode`` is traced and there is an ``infer_fn`` to choose; from ``init_cache``, if the
+        function is not elementwise and ``decodes`` is not set.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -27,12 +32,22 @@ class F(Layer):
 
     train_fn: Callable = hyperparameter(function)
     infer_fn: Callable | None = hyperparameter(optional(function), default=None)
+    decodes: bool | None = hyperparameter(optional(boolean), default=None)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         if self.infer_fn is None:
             return self.train_fn(x), non_trainables
         self.check_inference_mode(inference_mode)
         return (self.infer_fn if inference_mode else self.train_fn)(x), non_trainables
+
+    def _build_cache(self, records, path, length):
+        if self.decodes is None and not is_elementwise(self.infer_fn or self.train_fn, records[path][0]):
+            raise LayerError(
+                self,
+                "does not decode: the function is not elementwise, so it may mix steps, or depend on their place. If it "
+                "treats each step by itself, say nn.F(…, decodes=True).",
+            )
+        return ()
 
 
 class Flatten(Layer):
@@ -52,7 +67,11 @@ class Flatten(Layer):
       (32, 784)
     """
 
-    axes: int = hyperparameter(number_of_axes)
+    axes: int = hyperparameter(integer)
+
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def init(self, key, x):
         self.check_array(x, minimum_ndim=self.axes)

@@ -33,16 +33,6 @@ def integer(value, minimum: int = 1) -> int:
     raise ValueError(wanted)
 
 
-def number_of_axes(value) -> int:
-    """A Python ``int`` from 1 to 16: how many axes, where someone might think of how many features."""
-    number = integer(value)
-    if number > 16:
-        raise ValueError(
-            "must be a number of axes, at most 16 (their sizes are no argument: init reads them off)"
-        )
-    return number
-
-
 def axis_from_the_end(value) -> int:
     """A negative ``int``: counted from the end, so that any batch axes may stand in front."""
     wanted = "must be a negative integer, counted from the end: -1 is the last axis"
@@ -86,17 +76,10 @@ def _number(allowed: Callable[[float], bool], wanted: str) -> Callable[[Any], fl
 
 probability = _number(lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
 positive = _number(lambda number: 0 < number < float("inf"), "must be a finite number above 0")
-wavelength = _number(
-    lambda number: 1 < number < float("inf"), "must be a number above 1, for instance 10_000"
+small = _number(  # BatchNorm(64) would be an epsilon of 64
+    lambda number: 0 < number < 1,
+    "must be above 0 and below 1 (how many features there are is no argument: init reads it off)",
 )
-
-
-def small(value) -> float:
-    """A number above 0 and below 1, where someone might think of how many features."""
-    number = positive(value)
-    if number >= 1:
-        raise ValueError("must be below 1 (how many features there are is no argument: init reads it off)")
-    return number
 
 
 def boolean(value) -> bool:

@@ -28,8 +28,11 @@ class Layer:
     may be passed to a jitted function like any argument: it is part of the cache key, compared by value.
 
     Attributes:
-      needs_key: whether ``fwd`` wants a key when it trains. Containers hand keys only to such children.
+      needs_key: whether ``fwd`` wants a key when it trains; ``"always"``, in inference, too. Containers hand keys only to
+        such children.
       inputs: names of the further inputs, besides ``x``, that ``init`` and ``fwd`` take as keywords.
+      decodes: whether ``decode`` of some steps after the others equals ``fwd`` of the whole sequence. Set it where ``fwd``
+        treats each step by itself; a layer that remembers earlier steps writes ``decode`` and ``_build_cache``, too.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -46,6 +49,7 @@ class Layer:
 
     needs_key = False
     inputs = frozenset()
+    decodes = False
     _writes_init = _writes_inputs = False
     _reserved = frozenset({"inputs"})
 
@@ -60,6 +64,8 @@ class Layer:
         cls.__setattr__ = cls.__delattr__ = _refuse_change
         jax.tree_util.register_static(cls)
         cls._fields = tuple(field.name for field in dataclasses.fields(cls))
+        if cls.__dict__.keys() & {"fwd", "forward"} and "decodes" not in cls.__dict__:
+            cls.decodes = False  # said of another function, if it was said
         if "fwd" in cls.__dict__ and not cls._writes_inputs:
             cls.inputs = further_inputs(cls.fwd)
 
@@ -112,8 +118,7 @@ class Layer:
           A pytree of arrays; ``()`` for a layer that remembers nothing.
 
         Raises:
-          LayerError: if ``length`` is no positive integer, or a layer mixes steps and has no cache for them, as a
-            convolution over time.
+          LayerError: if ``length`` is no positive integer, or a layer does not decode, by its path.
         """
         self.check_inputs(x, inputs)
         self._check_names(inputs)
@@ -121,28 +126,30 @@ class Layer:
             length = integer(length)
         except ValueError as error:
             raise LayerError(self, f"length {error}, got {describe(length)}.") from None
+        self.check_decodes()
         return self._build_cache(outline(self, x, inputs), "", length)
 
-    def _refuse_single_step(self, records, path, axes):
-        """What mixes the elements of ``axes`` cannot do so where they come one at a time."""
-        x, _ = records[path]
-        single = [axis for axis in axes if x.shape[axis] == 1]
-        if single:
-            raise LayerError(
-                self,
-                f"mixes what lies along axis {single[0]}, of which decode sees one element at a time, {describe(x)}, and keeps "
-                "none of it: use Recurrent or a causal MultiHeadAttention there, or fwd on the whole sequence.",
-            )
-
     def decode(self, x, trainables, non_trainables, cache, **inputs) -> tuple[Any, Any]:
-        """Apply the layer in inference, with what the cache holds of earlier steps; pure.
+        """Apply the layer in inference to the next steps of a sequence; pure.
 
-        By default there is no cache, and this is ``fwd``: for layers in which steps do not meet.
+        Steps lie on the axis before the last one, or on the last one of integers: ``(..., length, features)``, ids
+        ``(..., length)``. By default there is no cache, and this is ``fwd``: for layers that treat each step by itself.
 
         Returns:
           ``(y, cache)``, the latter updated.
         """
+        self.check_decodes()
         return self.fwd(x, trainables, non_trainables, inference_mode=True, **inputs)[0], cache
+
+    def check_decodes(self) -> None:
+        """Refuse a layer that does not declare that it ``decodes``."""
+        if self.decodes is False:
+            raise LayerError(
+                self,
+                "does not decode: it may mix steps, or depend on their place. Apply it to the whole sequence with fwd, use "
+                "Recurrent or a causal MultiHeadAttention there, or say decodes = True in a class that treats each step by "
+                "itself (a forward finds its place in call.position).",
+            )
 
     # Containers override the next three, so that init runs in two phases at any depth (see Composite).
 
@@ -152,7 +159,7 @@ class Layer:
         # These keys are abstract, too, but JAX's check for reused ones looks here as well.
         init_key, fwd_key = jax.random.split(key)
         trainables, non_trainables = self.check_pair("init", self.init(init_key, x, **inputs))
-        key = fwd_key if self.needs_key else None
+        key, trainables = fwd_key if self.needs_key else None, records.cast(trainables)
         y, non_trainables = self.check_pair("fwd", self.fwd(x, trainables, non_trainables, key=key, **inputs))
         return y, trainables, non_trainables
 
@@ -162,7 +169,7 @@ class Layer:
         return self.init(key, x, **inputs)
 
     def _build_cache(self, records, path, length):
-        """Make the cache from what phase one noted."""
+        """Make the cache of a layer that decodes from what phase one noted."""
         return ()
 
     def _check_names(self, inputs):
@@ -363,9 +370,15 @@ def abstract(leaf):
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype if is_extended else canonicalize_dtype(leaf.dtype))
 
 
+class Records(dict):
+    """What each leaf was given, by its path, and what a policy makes of weights before they are used."""
+
+    cast = staticmethod(lambda weights: weights)
+
+
 def outline(layer: Layer, x, inputs, key=None) -> dict:
     """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
-    records = {}
+    records = Records()
     if key is None:
         key = jax.eval_shape(lambda: jax.random.key(0))
     specs = jax.tree.map(abstract, (key, x, inputs))

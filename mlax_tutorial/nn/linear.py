@@ -69,6 +69,7 @@ class Linear(Layer):
     precision: Any = hyperparameter(optional(lax.Precision), default=None)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    decodes = True
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -132,6 +133,10 @@ class Bias(Layer):
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
+    @property
+    def decodes(self):
+        return self.in_features[-2:-1] in ((), (1,))  # the same for every step
+
     def init(self, key, x):
         self.check_init_key(key)
         shape, dtype = _trailing_shape(self, x), self.param_dtype or x.dtype
@@ -170,6 +175,10 @@ class Scaler(Layer):
     scaler_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.ones)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    @property
+    def decodes(self):
+        return self.in_features[-2:-1] in ((), (1,))  # the same for every step
 
     def init(self, key, x):
         self.check_init_key(key)

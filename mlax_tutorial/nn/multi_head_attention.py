@@ -1,5 +1,7 @@
 """``MultiHeadAttention``: queries, keys and values from one input or two, and a cache for decoding."""
 
+import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -8,19 +10,22 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.attention import attend, attend_in_chunks, both, causal_mask, misfit, rotary
+from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, misfit, rotary
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import (
     boolean,
+    choice,
     floating_dtype,
     function,
     hyperparameter,
     integer,
     optional,
-    wavelength,
+    positive,
+    probability,
 )
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.linear import lecun_normal, multiply
+from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
+from mlax_tutorial.nn.numeric import accumulator
 
 
 class MultiHeadAttention(Layer):
@@ -29,28 +34,43 @@ class MultiHeadAttention(Layer):
     Each head has queries, keys and values of its own, :math:`y = \mathrm{softmax}(q k^T / \sqrt{d}) v`, and a last
     kernel mixes the heads. The trainables are four kernels, ``query`` of shape ``(features, heads, head_dim)``, ``key`` and
     ``value`` of shape ``(features, kv_heads, head_dim)``, and ``out`` of shape ``(heads, head_dim, features)``: the heads are
-    an axis of their own, along which the kernels may be sharded.
+    an axis of their own, along which the kernels may be sharded. With ``use_bias``, ``query_bias`` and so on, of the shapes
+    ``(heads, head_dim)``, ``(kv_heads, head_dim)`` and ``(features,)``.
 
-    Further inputs, of ``init`` and ``fwd`` alike:
+    Further inputs, of ``init``, ``fwd`` and ``decode`` alike:
 
     * ``context``, ``(..., keys, context_features)``: what to look at instead of ``x`` (cross attention);
     * ``mask``, ``(..., length, keys)``, Boolean: ``True`` where a place may be looked at. For padding, give
-      ``present[..., None, :]``, of shape ``(..., 1, keys)``.
+      ``present[..., None, :]``, of shape ``(..., 1, keys)``. A place that may look at nothing gets zeros;
+    * ``bias``, ``(..., heads, length, keys)``: added to the logits. Minus infinity forbids, so a mask for each head is
+      ``jnp.where(mask, 0.0, -jnp.inf)``;
+    * ``positions``, ``(..., length)``, for rotary positions: by default 0, 1, 2 and so on.
+
+    ``decode`` handles causal attention, whose cache holds earlier keys and values (``mask`` and ``bias`` then speak of all
+    keys in the cache, whatever its ``length``), and cross attention, whose cache holds the keys and values of the context: the
+    first ``decode`` of a request gets the ``context``, later ones leave it out.
 
     Args:
       heads: how many heads of queries.
       head_dim: features of a head; by default those of ``x`` divided by ``heads``.
       kv_heads: how many heads of keys and values; each serves ``heads / kv_heads`` heads of queries. By default ``heads``.
       causal: whether a place may look only at itself and earlier ones.
+      window: how many places one may look at in one direction, its own included: places that are ``window`` or more steps away
+        are forbidden.
       rotary_base: base of the wavelengths of rotary positions, for instance 10,000; ``None`` is no positions.
+      dropout: the probability with which each weight is lost in training.
+      use_bias: add a bias to queries, keys, values and outputs.
       chunk_size: keys at a time, which bounds the memory (see :func:`attend_in_chunks`); ``None`` is all at once.
+      implementation: ``"cudnn"`` for the fused kernel on an NVIDIA GPU, or ``"xla"`` (see :func:`attend_by_jax`).
       kernel_initializer: ``(key, shape, dtype) -> array`` for a kernel of shape ``(in, out)``.
+      bias_initializer: of the biases.
       precision: of the products, see ``jax.lax.Precision``.
       accum_dtype: dtype of logits and softmax; ``None`` is float32 for half precision, otherwise the input's.
-      param_dtype: of the kernels; by default the input's.
+      param_dtype: of the trainables; by default the input's.
 
     Raises:
       LayerError: if shapes do not fit, a mask is not Boolean, or a causal layer is given a context.
+      ValueError: if two of ``dropout``, ``chunk_size`` and ``implementation`` are asked for: the last two never hold all weights.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -73,12 +93,18 @@ class MultiHeadAttention(Layer):
     """
 
     heads: int = hyperparameter(integer)
+    _: dataclasses.KW_ONLY  # for (32, 4), 32 heads of 4 features, would be read as 32 features and 4 heads
     head_dim: int | None = hyperparameter(optional(integer), default=None)
     kv_heads: int | None = hyperparameter(optional(integer), default=None)
     causal: bool = hyperparameter(boolean, default=False)
-    rotary_base: float | None = hyperparameter(optional(wavelength), default=None)
+    window: int | None = hyperparameter(optional(integer), default=None)
+    rotary_base: float | None = hyperparameter(optional(positive), default=None)
+    dropout: float = hyperparameter(probability, default=0.0)
+    use_bias: bool = hyperparameter(boolean, default=False)
     chunk_size: int | None = hyperparameter(optional(integer), default=None)
+    implementation: str | None = hyperparameter(optional(choice("xla", "cudnn")), default=None)
     kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
+    bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
     precision: Any = hyperparameter(optional(lax.Precision), default=None)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
@@ -89,95 +115,134 @@ class MultiHeadAttention(Layer):
             raise ValueError(
                 f"MultiHeadAttention: kv_heads must divide heads={self.heads}, got {self.kv_heads}."
             )
+        if (self.dropout > 0) + (self.chunk_size is not None) + (self.implementation is not None) > 1:
+            raise ValueError(
+                "MultiHeadAttention: dropout, chunk_size and implementation exclude each other: dropout needs all weights at "
+                "once, which the other two never hold; take Dropout behind the layer."
+            )
+
+    @property
+    def needs_key(self):
+        return self.dropout > 0
+
+    decodes = True  # causal, or with a context, which only _build_cache and decode know
 
     @property
     def _kv_heads(self):
         return self.kv_heads or self.heads
 
-    def init(self, key, x, *, context=None, mask=None):
+    def init(self, key, x, *, context=None, mask=None, bias=None, positions=None):
         self.check_init_key(key)
-        self._check_inputs(x, context, mask)
-        dtype = self.param_dtype or x.dtype
-
-        def kernel(key, name, shape):
-            inputs = 2 if name == "out" else 1  # how many axes flow in
-            size = math.prod(shape[:inputs]), math.prod(shape[inputs:])
-            return self.initialize("kernel_initializer", key, size, dtype).reshape(shape)
-
+        self._check_inputs(x, context, mask, bias, positions)
         shapes = self._shapes(x, x if context is None else context)
-        keys = jax.random.split(key, len(shapes))
-        return {name: kernel(key, name, shapes[name]) for key, name in zip(keys, shapes)}, ()
 
-    def fwd(self, x, trainables, non_trainables, *, context=None, mask=None, key=None, inference_mode=False):
-        self._check_inputs(x, context, mask)
-        query, keys, values = self._project(x, x if context is None else context, trainables)
-        if self.rotary_base is not None:
-            query, keys = self._rotate(query, 0), self._rotate(keys, 0)
-        options = {"accum_dtype": self.accum_dtype, "precision": self.precision}
-        if self.chunk_size is not None:
-            y = attend_in_chunks(
-                query, keys, values, mask=mask, causal=self.causal, chunk_size=self.chunk_size, **options
-            )
-        else:
-            if self.causal:
-                mask = both(mask, causal_mask(x.shape[-2], x.shape[-2]))
-            y = attend(query, keys, values, mask=mask, **options)
-        return self._mix(y, trainables), non_trainables
+        def draw(key, name):
+            if name.endswith("_bias"):
+                return self.initialize("bias_initializer", key, shapes[name], self.param_dtype or x.dtype)
+            inputs = 2 if name == "out" else 1  # how many axes flow in
+            size = math.prod(shapes[name][:inputs]), math.prod(shapes[name][inputs:])
+            kernel = self.initialize("kernel_initializer", key, size, self.param_dtype or x.dtype)
+            return kernel.reshape(shapes[name])
 
-    def decode(self, x, trainables, non_trainables, cache, *, context=None, mask=None):
-        if not self.causal or context is not None:
-            raise LayerError(
-                self, "decodes only as causal self-attention: set causal=True, and give no context."
-            )
-        if mask is not None:
-            raise LayerError(self, "takes no mask while it decodes: leave padding out of the request.")
-        self.check_floating(x, minimum_ndim=2)
-        self._check_cache(x, cache)
-        query, keys, values = self._project(x, x, trainables)
-        place, length, steps = cache["place"], cache["key"].shape[-3], x.shape[-2]
-        if self.rotary_base is not None:
-            query, keys = self._rotate(query, place), self._rotate(keys, place)
+        return {name: draw(key, name) for key, name in zip(jax.random.split(key, len(shapes)), shapes)}, ()
+
+    def fwd(
+        self, x, trainables, non_trainables, *, context=None, mask=None, bias=None, positions=None,
+        key=None, inference_mode=False,
+    ):  # fmt: skip
+        self._check_inputs(x, context, mask, bias, positions)
+        self.check_variables(trainables, self._shapes(x, x if context is None else context))
+        query = self._project("query", x, trainables)
         keys, values = (
-            lax.dynamic_update_slice_in_dim(cache[name], new.astype(cache[name].dtype), place, new.ndim - 3)
-            for name, new in (("key", keys), ("value", values))
+            self._project(name, x if context is None else context, trainables) for name in ("key", "value")
         )
-        y = attend(
-            query,
-            keys.astype(x.dtype),
-            values.astype(x.dtype),
-            mask=causal_mask(steps, length, place),
-            accum_dtype=self.accum_dtype,
-            precision=self.precision,
-        )
-        # Past the end, JAX would overwrite the last places without a word.
-        y = jnp.where(place + steps <= length, self._mix(y, trainables), jnp.asarray(jnp.nan, x.dtype))
-        return y, {"key": keys, "value": values, "place": place + steps}
+        query, keys = self._turn(query, positions), self._turn(keys, positions)
+        key = self._dropout_key(key, inference_mode)
+        y = self._attend(query, keys, values, mask=mask, bias=bias, dropout_key=key)
+        return self._project("out", y, trainables), non_trainables
+
+    def decode(
+        self, x, trainables, non_trainables, cache, *, context=None, mask=None, bias=None, positions=None
+    ):
+        if not self.causal:
+            return self._decode_across(x, trainables, cache, context, mask, bias)
+        self._check_cache(x, cache)
+        self._check_inputs(x, context, mask, bias, positions, keys=cache["key"].shape[-3])
+        self.check_variables(trainables, self._shapes(x, x))
+        place, end = cache["place"], cache["place"] + x.shape[-2]
+        positions = place + jnp.arange(x.shape[-2]) if positions is None else positions
+        query, keys, values = (self._project(name, x, trainables) for name in ("query", "key", "value"))
+        query, keys = self._turn(query, positions), self._turn(keys, positions)
+        keys = lax.dynamic_update_slice_in_dim(cache["key"], keys, place, x.ndim - 2)
+        values = lax.dynamic_update_slice_in_dim(cache["value"], values, place, x.ndim - 2)
+        y = self._attend(query, keys, values, mask=mask, bias=bias, offset=place)
+        y = _or_nan(self._project("out", y, trainables), end <= keys.shape[-3])
+        return y, {"key": keys, "value": values, "place": end}
+
+    def _decode_across(self, x, trainables, cache, context, mask, bias):
+        if context is not None:
+            self.check_variables(trainables, self._shapes(x, context))
+            cache = {name: self._project(name, context, trainables) for name in ("key", "value")}
+        if not cache:
+            raise LayerError(
+                self,
+                "decodes cross attention, so the first decode of a request needs its context; for self-attention, set causal=True.",
+            )
+        self._check_inputs(x, context, mask, bias, None, keys=cache["key"].shape[-3])
+        query = self._project("query", x, trainables)
+        y = self._attend(query, cache["key"], cache["value"], mask=mask, bias=bias)
+        return self._project("out", y, trainables), cache
 
     def _build_cache(self, records, path, length):
-        x, _ = records[path]
+        x, inputs = records[path]
+        if inputs.get("context") is not None:
+            return ()  # until the first decode brings the context
+        if not self.causal:
+            raise LayerError(
+                self,
+                "does not decode: each place looks at later ones. Set causal=True, or for cross attention give init_cache the context.",
+            )
         shape = (*x.shape[:-2], length, self._kv_heads, self._head_dim(x))
         parts = {name: jnp.zeros(shape, x.dtype) for name in ("key", "value")}
         return parts | {"place": jnp.zeros((), jnp.int32)}
 
     def _shapes(self, x, context):
-        head_dim = self._head_dim(x)
-        return {
-            "query": (x.shape[-1], self.heads, head_dim),
+        features, head_dim = x.shape[-1], self._head_dim(x)
+        shapes = {
+            "query": (features, self.heads, head_dim),
             "key": (context.shape[-1], self._kv_heads, head_dim),
             "value": (context.shape[-1], self._kv_heads, head_dim),
-            "out": (self.heads, head_dim, x.shape[-1]),
+            "out": (self.heads, head_dim, features),
         }
+        biases = {f"{name}_bias": shape[2 if name == "out" else 1 :] for name, shape in shapes.items()}
+        return shapes | biases if self.use_bias else shapes
 
-    def _project(self, x, context, trainables):
-        self.check_variables(trainables, self._shapes(x, context))
-        pairs = ("query", x), ("key", context), ("value", context)
-        return tuple(multiply(x, trainables[name], (0,), self.precision) for name, x in pairs)
+    def _project(self, name, x, trainables):
+        y = multiply(x, trainables[name], (0, 1) if name == "out" else (0,), self.precision)
+        return add_bias(y, trainables[f"{name}_bias"], accumulator(x.dtype)) if self.use_bias else y
 
-    def _mix(self, y, trainables):
-        return multiply(y, trainables["out"], (0, 1), self.precision)
+    def _turn(self, x, positions):
+        if self.rotary_base is None:
+            return x
+        return rotary(x, jnp.arange(x.shape[-3]) if positions is None else positions, self.rotary_base)
 
-    def _rotate(self, x, start):
-        return rotary(x, start + jnp.arange(x.shape[-3]), self.rotary_base)
+    def _attend(self, query, keys, values, dropout_key=None, **options):
+        options |= {"causal": self.causal, "window": self.window}
+        options |= {"accum_dtype": self.accum_dtype, "precision": self.precision}
+        if self.chunk_size is not None:
+            return attend_in_chunks(query, keys, values, chunk_size=self.chunk_size, **options)
+        if self.implementation is not None:
+            return attend_by_jax(query, keys, values, implementation=self.implementation, **options)
+        return attend(query, keys, values, dropout=self.dropout, dropout_key=dropout_key, **options)
+
+    def _dropout_key(self, key, inference_mode):
+        if self.dropout == 0:
+            return None
+        self.check_inference_mode(inference_mode)
+        if inference_mode:
+            return None
+        self.check_key(key)
+        return key
 
     def _head_dim(self, x):
         if self.head_dim is None and (not x.shape[-1] or x.shape[-1] % self.heads):
@@ -193,13 +258,13 @@ class MultiHeadAttention(Layer):
             )
         return head_dim
 
-    def _check_inputs(self, x, context, mask):
+    def _check_inputs(self, x, context, mask, bias, positions, keys=None):
         self.check_floating(x, minimum_ndim=2)
-        keys = x.shape[-2]
         if context is not None:
-            if self.causal or self.rotary_base is not None:
+            if self.causal or self.window is not None or self.rotary_base is not None:
                 raise LayerError(
-                    self, "a causal or rotary layer looks at its own input only: give no context."
+                    self,
+                    "a causal or rotary layer, or one with a window, looks at its own input only: give no context.",
                 )
             self.check_floating(context, minimum_ndim=2)
             if abstract(context).dtype != abstract(x).dtype or context.shape[:-2] != x.shape[:-2]:
@@ -207,9 +272,12 @@ class MultiHeadAttention(Layer):
                     self,
                     f"context expects the batch axes and dtype of x, {describe(x)}, got {describe(context)}.",
                 )
-            keys = context.shape[-2]
-        wrong = mask is not None and misfit(mask, "x", x, x.shape[:-2], x.shape[-2], keys)
-        if wrong:
+        if positions is not None and self.rotary_base is None:
+            raise LayerError(
+                self, "positions are for rotary layers: give rotary_base, or add an nn.Embed of them to x."
+            )
+        keys = keys or (x if context is None else context).shape[-2]
+        if wrong := misfit(mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys):
             raise LayerError(self, wrong)
 
     def _check_cache(self, x, cache):
@@ -219,27 +287,23 @@ class MultiHeadAttention(Layer):
                 f"cache expects a dict with keys ['key', 'place', 'value'], got {describe(cache)}: "
                 "pass what init_cache made, or the last decode returned.",
             )
-        batch, rest = x.shape[:-2], (self._kv_heads, self._head_dim(x))
-        for name in ("key", "value"):
-            got = getattr(cache[name], "shape", ())
-            room = (got if name == "key" else cache["key"].shape)[-3:-2]  # any, but the same for both
-            if len(got) != x.ndim + 1 or got != (*batch, *room, *rest):
-                shape = str((*batch, *(room if name == "value" else (None,)), *rest)).replace("None", "…")
-                raise LayerError(
-                    self,
-                    f"cache[{name!r}] expects shape {shape}, got {describe(cache[name])}: make one "
-                    "with init_cache for a step of this batch.",
-                )
-        place = cache["place"]
-        if getattr(place, "shape", None) != () or not jnp.issubdtype(place.dtype, jnp.integer):
+        got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
+        if got[:-3] != x.shape[:-2] or got[-2:] != rest:
+            shape = f"({', '.join(map(str, (*x.shape[:-2], '…', *rest)))})"
             raise LayerError(
                 self,
-                f"cache['place'] expects one integer, got {describe(place)}: pass what init_cache made, or the "
-                "last decode returned.",
+                f"cache['key'] expects shape {shape}, got {describe(cache['key'])}: make one "
+                "with init_cache for a step of this batch.",
             )
-        if x.shape[-2] > cache["key"].shape[-3]:
+        if x.shape[-2] > got[-3]:
             raise LayerError(
                 self,
-                f"decodes {x.shape[-2]} steps, but the cache has room for {cache['key'].shape[-3]}: "
+                f"decodes {x.shape[-2]} steps, but the cache has room for {got[-3]}: "
                 "give init_cache a greater length.",
             )
+
+
+@functools.partial(jax.jit, inline=True)  # so that eagerly, too, the NaN is a constant of a program
+def _or_nan(y, fits):
+    """Past the end of the cache, JAX would overwrite the last places without a word."""
+    return jnp.where(fits, y, jnp.asarray(jnp.nan, y.dtype))

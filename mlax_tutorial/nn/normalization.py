@@ -21,7 +21,6 @@ from mlax_tutorial.nn.hyperparameters import (
     floating_dtype,
     hyperparameter,
     integer,
-    number_of_axes,
     optional,
     probability,
     small,
@@ -129,6 +128,10 @@ class BatchNorm(Layer):
         affine = {name: jnp.expand_dims(affine[name].astype(wide.dtype), axes) for name in affine}
         return standardize(wide, mean, variance, self.epsilon, **affine).astype(x.dtype), non_trainables
 
+    @property
+    def decodes(self):
+        return self.channel_axis != -2
+
     def _moments(self, x, axes):
         try:
             return moments(x, axes, self.axis_name)
@@ -180,7 +183,7 @@ class LayerNorm(Layer):
     Reference: Ba, Kiros and Hinton, *Layer Normalization* (2016).
     """
 
-    axes: int = hyperparameter(number_of_axes, default=1)
+    axes: int = hyperparameter(integer, default=1)
     epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
@@ -188,9 +191,9 @@ class LayerNorm(Layer):
         self.check_floating(x, minimum_ndim=self.axes)
         return (), ()
 
-    def _build_cache(self, records, path, length):
-        self._refuse_single_step(records, path, range(-self.axes, -1))
-        return ()
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -226,7 +229,7 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, *Root Mean Square Layer Normalization* (2019).
     """
 
-    axes: int = hyperparameter(number_of_axes, default=1)
+    axes: int = hyperparameter(integer, default=1)
     epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
 
@@ -234,9 +237,9 @@ class RMSNorm(Layer):
         self.check_floating(x, minimum_ndim=self.axes)
         return (), ()
 
-    def _build_cache(self, records, path, length):
-        self._refuse_single_step(records, path, range(-self.axes, -1))
-        return ()
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -278,7 +281,7 @@ class GroupNorm(Layer):
     """
 
     groups: int = hyperparameter(integer)
-    axes: int = hyperparameter(number_of_axes)
+    axes: int = hyperparameter(integer)
     channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
     epsilon: float = hyperparameter(small, default=1e-5)
     accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
@@ -294,9 +297,9 @@ class GroupNorm(Layer):
         self._check(x)
         return (), ()
 
-    def _build_cache(self, records, path, length):
-        self._refuse_single_step(records, path, set(range(-self.axes, 0)) - {self.channel_axis})
-        return ()
+    @property
+    def decodes(self):
+        return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self._check(x)

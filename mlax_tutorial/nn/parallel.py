@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.composite import Composite, calls_once
+from mlax_tutorial.nn.composite import Composite, Container, calls_once
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
 from mlax_tutorial.nn.layer import Layer
@@ -26,6 +26,8 @@ class Parallel(Sequence):
       >>> model.fwd(x, *model.init(jax.random.key(0), x))[0].shape
       (5, 5)
     """
+
+    decodes = Container.decodes
 
     @calls_once
     def forward(self, call, x, **inputs):
@@ -55,6 +57,7 @@ class Residual(Composite):
 
     layer: Layer = hyperparameter(child)
     shortcut: Layer | None = hyperparameter(optional(child), default=None)
+    decodes = Container.decodes
 
     @calls_once
     def forward(self, call, x, **inputs):

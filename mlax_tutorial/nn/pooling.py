@@ -77,12 +77,9 @@ class _Pool(Layer):
                 row[axis] = value
         return _pool(self, tuple(map(tuple, windows)), x), non_trainables
 
-    def _build_cache(self, records, path, length):
-        axes = self.axes or self._usual_axes
-        self._refuse_single_step(
-            records, path, [axis for axis, size in zip(axes, self.window_shape) if size > 1]
-        )
-        return ()
+    @property
+    def decodes(self):
+        return not any(axis == -2 for axis in self.axes or self._usual_axes)
 
 
 class MaxPool(_Pool):
@@ -178,11 +175,11 @@ class AvgPool(_Pool):
     def _reduce(self, x, windows):
         dtype = self.accum_dtype or accumulator(x.dtype)
         sums = _sums(x, dtype, windows)
-        count = np.full((1,) * x.ndim, math.prod(self.window_shape))
-        if not self.count_include_pad:  # known from the shapes alone, axis by axis
-            inside = map(_inside, x.shape, sums.shape, *windows)
-            count = functools.reduce(np.multiply, np.ix_(*inside))
-        return (sums / jnp.broadcast_to(jnp.asarray(count, dtype), sums.shape)).astype(x.dtype)
+        if self.count_include_pad:
+            return (sums / jnp.asarray(math.prod(self.window_shape), dtype)).astype(x.dtype)
+        sizes = [size if window > 1 else 1 for size, window in zip(x.shape, windows[0])]
+        count = _sums(jnp.ones(sizes, dtype), dtype, windows)  # a constant of the program
+        return (sums / jnp.broadcast_to(count, sums.shape)).astype(x.dtype)
 
 
 # As in linear.py: a function of its own, which JAX traces and differentiates once for all layers
@@ -195,9 +192,3 @@ def _pool(layer, windows, x):
 def _sums(x, dtype, windows):
     # NumPy's zero: JAX knows a sum, and its gradient, by a number that it can look at.
     return lax.reduce_window(x.astype(dtype), np.zeros((), dtype), lax.add, *windows)
-
-
-def _inside(length, places, size, stride, rim):
-    """For each window, how many of its elements along an axis are the input's."""
-    elements = np.arange(places)[:, None] * stride + np.arange(size) - rim[0]
-    return ((elements >= 0) & (elements < length)).sum(axis=1)

@@ -1,5 +1,6 @@
 """``Recurrent`` and ``Bidirectional``: a cell, step by step over time."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -36,10 +37,11 @@ class Recurrent(Layer):
     influence, not even NaN. A length outside of ``[0, time]`` counts as the nearest one
     inside. ``jax.grad`` of all this is right, too.
 
-    ``decode`` starts from a given state, the *cache*, and returns the last one with the
-    output. It is not just for making one step at a time: ``decode`` of a whole sequence
-    returns the state at its end (at each one's own end, given ``lengths``), from which
-    another sequence, or another layer with an equal cell, may go on.
+    A further input ``initial_state`` is the state to start from: a pytree like what the
+    cell's ``init_carry`` makes. With ``return_state``, the output is the pair ``(y, state)``,
+    with the state after the last step (each sequence's own, given ``lengths``), from which
+    another sequence, or another layer with an equal cell, may go on: a decoder from what its
+    encoder has read, say. ``decode`` keeps the state in its cache, instead.
 
     Args:
       cell: what to do at each step, such as :class:`LSTMCell`, or a :class:`Cell` of your
@@ -50,11 +52,12 @@ class Recurrent(Layer):
         which is read last, ``(..., features)``: to classify a sequence, say. It is zero for
         a length of 0.
       unroll: how many steps to put into one round of the loop.
+      return_state: whether to return the last state beside the output.
 
     Raises:
       LayerError: if ``x`` is not floating or has no time axis or no step, if ``lengths``
-        are no integers or not of the batch's shape, if a cache is of another model, if
-        ``decode`` should go backwards, and whatever the cell finds wrong, with its place in
+        are no integers or not of the batch's shape, if a state is of another model, if it
+        should decode backwards, and whatever the cell finds wrong, with its place in
         front: ``model[1].cell.LSTMCell: …``.
 
     Example:
@@ -69,9 +72,10 @@ class Recurrent(Layer):
 
     In two parts, the state carried over by hand:
 
-      >>> cache, whole = layer.init_cache(x, length=5), layer.fwd(x, trainables, ())[0]
-      >>> _, cache = layer.decode(x[:, :3], trainables, (), cache)
-      >>> y, cache = layer.decode(x[:, 3:], trainables, (), cache)
+      >>> whole, _ = layer.fwd(x, trainables, ())
+      >>> part = nn.Recurrent(nn.LSTMCell(3), return_state=True)
+      >>> (_, state), _ = part.fwd(x[:, :3], trainables, ())
+      >>> (y, state), _ = part.fwd(x[:, 3:], trainables, (), initial_state=state)
       >>> bool(jnp.allclose(y, whole[:, 3:], atol=1e-6))
       True
 
@@ -82,8 +86,13 @@ class Recurrent(Layer):
     reverse: bool = hyperparameter(boolean, default=False)
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
     unroll: int = hyperparameter(integer, default=1)
+    return_state: bool = hyperparameter(boolean, default=False)
 
-    def init(self, key, x, *, lengths=None):
+    @property
+    def decodes(self):
+        return not (self.reverse or self.return_state)
+
+    def init(self, key, x, *, lengths=None, initial_state=None):
         self.check_init_key(key)
         self._check(x, lengths)
         with located(".cell", self.cell):
@@ -97,33 +106,27 @@ class Recurrent(Layer):
             )
         return trainables, ()
 
-    def fwd(self, x, trainables, non_trainables, *, lengths=None, key=None, inference_mode=False):
-        self._check(x, lengths)
+    def fwd(
+        self, x, trainables, non_trainables, *, lengths=None, initial_state=None, key=None, inference_mode=False
+    ):  # fmt: skip
+        self._check(x, lengths, initial_state)
         with located(".cell", self.cell):
-            carry = self.cell.init_carry(lax.index_in_dim(x, 0, x.ndim - 2, keepdims=False))
-            return _read(self, x, trainables, carry, lengths)[0], non_trainables
+            if initial_state is None:
+                initial_state = self.cell.init_carry(lax.index_in_dim(x, 0, x.ndim - 2, keepdims=False))
+            y, state = _read(self, x, trainables, initial_state, lengths)
+        return (y, state) if self.return_state else y, non_trainables
 
-    def decode(self, x, trainables, non_trainables, cache, *, lengths=None):
-        self._check(x, lengths)
-        if self.reverse:
-            raise LayerError(
-                self,
-                "reads from the end, so it cannot decode what has none yet: take reverse=False.",
-            )
-        wanted = jax.eval_shape(self.cell.init_carry, _step_of(x))
-        if jax.tree.map(_type, cache) != jax.tree.map(_type, wanted):
-            raise LayerError(
-                self,
-                f"cache expects {_types(wanted)} for this x, got {_types(cache)}: make it by "
-                "init_cache of this model, with an x of this batch and dtype.",
-            )
+    def decode(self, x, trainables, non_trainables, cache, *, lengths=None, initial_state=None):
+        self.check_decodes()
+        state = cache if initial_state is None else initial_state
+        self._check(x, lengths, state, "cache" if initial_state is None else "initial_state")
         with located(".cell", self.cell):
-            return _read(self, x, trainables, cache, lengths)
+            return _read(self, x, trainables, state, lengths)
 
     def _build_cache(self, records, path, length):
         return self.cell.init_carry(_step_of(records[path][0]))
 
-    def _check(self, x, lengths):
+    def _check(self, x, lengths, state=None, name="initial_state"):
         self.check_floating(x, minimum_ndim=2)
         if x.shape[-2] == 0:
             raise LayerError(
@@ -131,19 +134,22 @@ class Recurrent(Layer):
                 f"x expects at least one step on the axis before the last, got {describe(x)}: "
                 "leave empty sequences out, or pad them and give lengths.",
             )
-        if lengths is None:
-            return
-        if not jnp.issubdtype(getattr(lengths, "dtype", None), jnp.integer):
+        if lengths is not None and (
+            not jnp.issubdtype(getattr(lengths, "dtype", None), jnp.integer) or lengths.shape != x.shape[:-2]
+        ):
             raise LayerError(
                 self,
-                f"lengths expect an array of integers, got {describe(lengths)}: count the steps of "
-                "each sequence, for instance with present.sum(axis=-1).",
+                f"lengths expect an array of integers, one for each sequence, shape {x.shape[:-2]}, got "
+                f"{describe(lengths)}: count the steps, for instance with present.sum(axis=-1).",
             )
-        if lengths.shape != x.shape[:-2]:
+        if state is None and name == "initial_state":
+            return
+        wanted = jax.eval_shape(self.cell.init_carry, _step_of(x))
+        if jax.tree.map(_type, state) != jax.tree.map(_type, wanted):
             raise LayerError(
                 self,
-                f"lengths expect one for each sequence, shape {x.shape[:-2]}, got "
-                f"{describe(lengths)} for x of {describe(x)}: broadcast them to the batch.",
+                f"{name} expects {_types(wanted)} for this x, got {_types(state)}: take what init_cache, or "
+                "return_state=True, gives for this batch and dtype.",
             )
 
 
@@ -152,7 +158,8 @@ class Bidirectional(Composite):
 
     Two :class:`Recurrent` layers, each with trainables of its own, ``{"forward": …,
     "backward": …}``, and their outputs side by side on the last axis, that of the forward
-    one first. ``lengths`` are as for :class:`Recurrent`. For different cells, or another
+    one first. ``lengths`` are as for :class:`Recurrent`; ``initial_state``, and the state that
+    ``return_state`` asks for, are pairs ``(forward, backward)``. For different cells, or another
     way to join the two, put :class:`Recurrent` layers into a :class:`Parallel`.
 
     Args:
@@ -160,7 +167,7 @@ class Bidirectional(Composite):
       output: ``"sequence"`` for the outputs of every step, ``"last"`` for those of the
         steps that each direction reads last, ``(..., 2 features)``: the last step's of the
         forward one beside the first step's of the backward one.
-      unroll: how many steps to put into one round of the loop.
+      unroll, return_state: as for :class:`Recurrent`.
 
     Raises:
       LayerError: as :class:`Recurrent` does; and it cannot ``decode``.
@@ -182,23 +189,29 @@ class Bidirectional(Composite):
     cell: Any = hyperparameter(cell)
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
     unroll: int = hyperparameter(integer, default=1)
+    return_state: bool = hyperparameter(boolean, default=False)
 
     def _children(self):
-        options = {"output": self.output, "unroll": self.unroll}
-        return {
-            "forward": Recurrent(self.cell, **options),
-            "backward": Recurrent(self.cell, reverse=True, **options),
-        }
+        one = Recurrent(self.cell, output=self.output, unroll=self.unroll, return_state=self.return_state)
+        return {"forward": one, "backward": dataclasses.replace(one, reverse=True)}
 
-    def forward(self, call, x, *, lengths=None):
-        ys = call.forward(x, lengths=lengths), call.backward(x, lengths=lengths)
-        return jnp.concatenate(ys, axis=-1)
+    def forward(self, call, x, *, lengths=None, initial_state=None):
+        starts = (None, None) if initial_state is None else initial_state
+        ys = [
+            child(x, lengths=lengths, initial_state=start)
+            for child, start in zip((call.forward, call.backward), starts)
+        ]
+        if not self.return_state:
+            return jnp.concatenate(ys, axis=-1)
+        ys, states = zip(*ys)
+        return jnp.concatenate(ys, axis=-1), states
 
 
 @functools.partial(jax.jit, static_argnums=0, inline=True)
 def _read(layer, x, trainables, carry, lengths):
     """Return ``(y, carry)``; ``scan`` wants the time in front."""
     cell, time = layer.cell, x.shape[-2]
+    unroll = min(layer.unroll, time) if isinstance(time, int) else 1  # symbolic, in an export
     if lengths is not None:
         lengths = lengths.astype(jnp.int32)
     # What does not change in the loop gets its gradient as a sum over the steps, in the
@@ -226,7 +239,7 @@ def _read(layer, x, trainables, carry, lengths):
     steps = jnp.arange(time, dtype=jnp.int32), jnp.moveaxis(x, -2, 0)
     # From the end, the state stands still until a sequence's own last step: reversal within
     # the lengths needs no more.
-    scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=min(layer.unroll, time))
+    scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=unroll)
     carry = varying_like(carry, x, trainables, lengths)
     if layer.output == "sequence":
         carry, y = scan(step, carry, steps)

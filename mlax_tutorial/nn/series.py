@@ -1,6 +1,6 @@
 """``Series``: layers one after the other."""
 
-from mlax_tutorial.nn.composite import Composite, calls_once
+from mlax_tutorial.nn.composite import Composite, Container, calls_once
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.layer import Layer
 
@@ -35,6 +35,9 @@ class Sequence(Composite):
     names: tuple[str, ...] | None = None
 
     def __init__(self, /, *layers: Layer, **named: Layer):
+        if isinstance(named.get("layers"), (tuple, list)):  # from dataclasses.replace
+            layers, names = named["layers"], named.get("names")
+            layers, named = ((), dict(zip(names, layers, strict=True))) if names else (layers, {})
         if layers and named:
             raise ValueError(
                 f"{type(self).__name__}: name all layers or none, got {len(layers)} without a name."
@@ -81,7 +84,8 @@ class Series(Sequence):
 
     The trainables are a tuple, one entry a layer, ``()`` where a layer has none; likewise the non-trainables.
     If no layer has any, the whole is ``()``. So ``trainables[3]`` belongs to ``model[3]``. Layers that are given
-    by name make a dict: ``trainables["head"]`` belongs to ``model["head"]``.
+    by name make a dict: ``trainables["head"]`` belongs to ``model["head"]``. One object in two places is two layers, with
+    weights of their own.
 
     Keys go to the layers that need one, each its own by ``jax.random.split``. Further inputs go to the
     layers that take an input of that name.
@@ -106,6 +110,8 @@ class Series(Sequence):
       >>> nn.Series(body=model[:3], head=nn.Linear(2))["head"]
       Linear(2)
     """
+
+    decodes = Container.decodes
 
     @calls_once
     def forward(self, call, x, **inputs):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.composite import Container
+from mlax_tutorial.nn.composite import Container, apply
 from mlax_tutorial.nn.errors import LayerError, describe, located
 from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer, abstract
@@ -18,14 +18,16 @@ from mlax_tutorial.nn.series import child
 class Wrapper(Container):
     """Base of layers that hold one other."""
 
+    _place = ""
+
     @property
     def _flat(self):
-        return {"": self.layer}
+        return {self._place: self.layer}
 
     def _repeatable(self, key, inference_mode, *shape):
         """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
         purpose; JAX's check would take that for a reused key. It does see that ``key`` itself is used once."""
-        if key is None or not self.needs_key or inference_mode:
+        if key is None or not self.needs_key or (inference_mode and self.needs_key != "always"):
             return None, None
         self.check_key(key)
         keys = jax.random.split(key, shape) if shape else key
@@ -56,6 +58,7 @@ class Remat(Wrapper):
 
     layer: Layer = hyperparameter(child)
     policy: Callable | None = hyperparameter(optional(function), default=None)
+    decodes = Container.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self.check_inference_mode(inference_mode)
@@ -63,9 +66,8 @@ class Remat(Wrapper):
 
         def fwd(x, trainables, non_trainables, bits, inputs):
             key = _key(bits, kind)
-            return self.layer.fwd(
-                x, trainables, non_trainables, key=key, inference_mode=inference_mode, **inputs
-            )
+            options = {"key": key, "inference_mode": inference_mode, **inputs}
+            return apply(self.layer, "", "fwd", x, trainables, non_trainables, **options)
 
         return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)
 
@@ -113,6 +115,8 @@ class Stack(Wrapper):
     depth: int = hyperparameter(integer)
     remat: Callable | None = hyperparameter(optional(function), default=None)
     unroll: int = hyperparameter(integer, default=1)
+    decodes = Container.decodes
+    _place = "[…]"
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self._check_depth(trainables=trainables, non_trainables=non_trainables)
@@ -128,7 +132,9 @@ class Stack(Wrapper):
         with located("[…]", self.layer):
             y, *variables = self.layer._outline(records, path + "[…]", key, x, **inputs)
         self._check_output(x, y)
-        return y, *jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), variables)
+        return y, *jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct((self.depth, *leaf.shape), leaf.dtype), variables
+        )
 
     def _build(self, records, path, key):
         return jax.vmap(lambda key: self.layer._build(records, path + "[…]", key))(
@@ -171,9 +177,8 @@ def _repeat(stack, inference_mode, kind, x, every, inputs):
     def block(x, each):
         *variables, bits = each
         with located("[…]", stack.layer):
-            y, non_trainables = stack.layer.fwd(
-                x, *variables, key=_key(bits, kind), inference_mode=inference_mode, **inputs
-            )
+            options = {"key": _key(bits, kind), "inference_mode": inference_mode, **inputs}
+            y, non_trainables = apply(stack.layer, "[…]", "fwd", x, *variables, **options)
         stack._check_output(x, y)
         return y, non_trainables
 

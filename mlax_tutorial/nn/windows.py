@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
@@ -10,6 +12,7 @@ from mlax_tutorial.nn.layer import Layer
 
 SAME = "SAME", "SAME_LOWER"
 PADDINGS = "VALID", *SAME
+CONTINUED = {"CIRCULAR": "wrap", "REFLECT": "reflect"}  # what jnp.pad calls them
 
 
 def sizes(value) -> tuple[int, ...]:
@@ -31,9 +34,9 @@ def each_axis(minimum: int = 1):
     return canonicalize
 
 
-def padding(value) -> str | int | tuple[tuple[int, int], ...]:
+def padding(value, words=PADDINGS) -> str | int | tuple[tuple[int, int], ...]:
     """A word, one number for all sides, or a pair of numbers an axis."""
-    if isinstance(value, str) and value.upper() in PADDINGS:
+    if isinstance(value, str) and value.upper() in words:
         return value.upper()
     try:
         if not isinstance(value, (tuple, list)):
@@ -41,9 +44,8 @@ def padding(value) -> str | int | tuple[tuple[int, int], ...]:
         pairs = [item if isinstance(item, (tuple, list)) else (item, item) for item in value]
         return tuple((integer(before, 0), integer(after, 0)) for before, after in pairs)
     except ValueError:
-        words = ", ".join(map(repr, PADDINGS))
         raise ValueError(
-            f"must be {words}, an integer of at least 0, or one such or a pair (before, after) for each axis"
+            f"must be {', '.join(map(repr, words))}, an integer of at least 0, or one such or a pair (before, after) for each axis"
         ) from None
 
 
@@ -78,23 +80,45 @@ def spans(window, dilation=1) -> tuple[int, ...]:
 
 def pads(padding, lengths, window, strides, dilation=1) -> tuple[tuple[int, int], ...]:
     """How many elements are put before and after each axis."""
-    count = len(window)
+    count, wide = len(window), spans(window, dilation)
     if padding in SAME:
-        wide = spans(window, dilation)
         found = lax.padtype_to_pads(lengths, wide, each(strides, count), padding)
-        return tuple((int(before), int(after)) for before, after in found)  # NumPy's, in older JAX
+        return tuple((_dimension(before), _dimension(after)) for before, after in found)
+    if padding in CONTINUED:
+        return tuple(((span - 1) // 2, span // 2) for span in wide)
+    if padding == "CAUSAL":
+        return tuple((span - 1, 0) for span in wide)
     if isinstance(padding, tuple):
         return padding
     return ((0 if padding == "VALID" else padding,) * 2,) * count
 
 
+def extend(x, axis: int, rim, word):
+    """Put elements round an axis: zeros, or what the word says."""
+    before, after, length = *rim, x.shape[axis]
+    if isinstance(length, int) or word not in CONTINUED:
+        widths = [rim if place == axis % x.ndim else (0, 0) for place in range(x.ndim)]
+        return jnp.pad(x, widths, CONTINUED.get(word, "constant"))
+    places = jnp.arange(length + before + after) - before  # jnp.pad does not know symbolic lengths
+    mirrored = length - 1 - jnp.abs(length - 1 - jnp.abs(places))
+    return jnp.take(x, places % length if word == "CIRCULAR" else mirrored, axis)
+
+
 def check_room(layer: Layer, x, lengths, window, padding, dilation=1) -> None:
     """Refuse an input into which not a single window fits."""
     for length, span, (before, after) in zip(lengths, spans(window, dilation), padding):
-        if length + before + after < span or not length:
+        if isinstance(length, int) and (
+            length + before + after < span or not length
+        ):  # or symbolic, in an export
             raise LayerError(
                 layer,
                 f"a window that spans {spans(window, dilation)} does not fit into {describe(x)}, "
                 f"which is {tuple(lengths)} along the axes of the window, with padding {padding}: use "
                 "a smaller window, or more padding.",
             )
+
+
+def _dimension(size):
+    return (
+        int(size) if isinstance(size, np.integer) else size
+    )  # NumPy's, in older JAX; it may be symbolic, too

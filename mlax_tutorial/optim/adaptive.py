@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
 from mlax_tutorial.optim.moments import accelerated, average, corrected, normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
-from mlax_tutorial.optim.paths import chosen, pattern
+from mlax_tutorial.optim.paths import pattern
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.transformations import decayed
 from mlax_tutorial.optim.tunable import at_least, decay, fraction, number, positive, switch
@@ -270,8 +270,8 @@ class AdamW(Adam):
       learning_rate, first_decay, second_decay, epsilon, epsilon_inside, nesterov: as for :class:`Adam`.
       first_moment_dtype, second_moment_dtype: as for :class:`Adam`.
       weight_decay: :math:`\lambda`, of at least 0; a leaf.
-      where: which weights decay, by path, as for ``optim.WeightDecay``; ``None`` is all. For biases and normalizations to
-        keep off, ``lambda path: not ("bias" in path or "scale" in path)``.
+      where: which weights decay, by path, as for ``optim.WeightDecay``; ``None`` is all. As a rule
+        ``optim.kernels``, which leaves out biases, scales and embeddings.
 
     Raises:
       OptimizerError: as :class:`Adam`; and if ``where`` chooses no weight.
@@ -280,7 +280,7 @@ class AdamW(Adam):
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import optim
       >>> weights = {"kernel": jnp.ones(2), "bias": jnp.ones(2)}
-      >>> optimizer = optim.AdamW(0.1, weight_decay=0.5, where="['kernel']")
+      >>> optimizer = optim.AdamW(0.1, weight_decay=0.5, where=optim.kernels)
       >>> nothing = {"kernel": jnp.zeros(2), "bias": jnp.zeros(2)}
       >>> updates, state = optimizer.step(nothing, optimizer.init(weights), weights)
       >>> optim.apply_updates(weights, updates)
@@ -292,10 +292,6 @@ class AdamW(Adam):
 
     weight_decay: jax.Array = number(at_least(0), default=0.01)
     where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
-
-    def init(self, trainables):
-        chosen(self, self.where, trainables)
-        return super().init(trainables)
 
     def step(self, gradients, state, trainables):
         directions, new_state = self._directions(gradients, state, trainables)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.hyperparameters import floating_dtype, optional
 from mlax_tutorial.optim.moments import average, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
-from mlax_tutorial.optim.paths import chosen, pattern
+from mlax_tutorial.optim.paths import pattern
 from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.transformations import decayed
 from mlax_tutorial.optim.tunable import at_least, decay, number, switch
@@ -71,7 +71,6 @@ class Lion(Optimizer):
 
     def init(self, trainables):
         self.check_trainables(trainables)
-        chosen(self, self.where, trainables)
         return LionState(zeros(trainables, self.first_moment_dtype), self.first_count())
 
     def step(self, gradients, state, trainables):

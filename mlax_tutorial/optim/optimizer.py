@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.optim.moments import wide
-from mlax_tutorial.optim.paths import check_structure, flatten, refuse_layers
+from mlax_tutorial.optim.paths import check_like, flatten, refuse_layers
 from mlax_tutorial.optim.schedules import Schedule
 from mlax_tutorial.optim.tunable import OptimizerError, Tunable, number
 
@@ -36,12 +36,12 @@ class Transformation(Tunable):
     def check_trainables(self, trainables: Any) -> None:
         """Refuse trainables that are no floating-point arrays, a model in their place, say."""
         refuse_layers(type(self).__name__, trainables, OptimizerError)
-        self._check_floating("trainables", trainables, "what gradients do not flow to belongs elsewhere")
-
-    def check_arrays(self, trainables: Any) -> None:
-        """Refuse outlines of weights, too, where the numbers themselves enter the state."""
-        self.check_trainables(trainables)
-        self._refuse_outlines("init", trainables=trainables)
+        for path, leaf in zip(*flatten(trainables)[:2]):
+            if not is_floating(leaf):
+                self.refuse(
+                    f"trainables{path} expects an array of floating-point numbers, got "
+                    f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
+                )
 
     def check_step(
         self, gradients: Any, state: Any, trainables: Any, kind: type = object, **fields: bool
@@ -56,54 +56,25 @@ class Transformation(Tunable):
         Returns:
           The gradients, at least float32.
         """
-        self.check_state(state, kind)
-        self.check_trainables(trainables)
-        self._check_like("gradients", gradients, trainables)
-        self._check_floating("gradients", gradients, "pass what jax.grad returned")
-        self._refuse_outlines("step", gradients=gradients, trainables=trainables)
-        for field, held in fields.items():
-            self._check_like(f"state.{field}", getattr(state, field), trainables if held else ())
-        return wide(trainables, gradients)
-
-    def check_state(self, state: Any, kind: type) -> None:
-        """Refuse what is no state of this optimizer."""
         if not isinstance(state, kind):
             self.refuse(
                 f"state must be what init returned, {kind.__name__}, got {type(state).__name__}: init and step must "
                 "be of the same optimizer."
             )
+        self.check_trainables(trainables)
+        like = {"gradients": (gradients, True)} | {
+            f"state.{name}": (getattr(state, name), fields[name]) for name in fields
+        }
+        for name, (tree, held) in like.items():
+            mend = "gradients, state and trainables must come from one model."
+            check_like(
+                f"{type(self).__name__}: {name}", tree, trainables if held else (), mend, error=OptimizerError
+            )
+        return wide(trainables, gradients)
 
     def refuse(self, message: str) -> NoReturn:
         """Raise an ``OptimizerError`` in the name of this optimizer."""
         raise OptimizerError(f"{type(self).__name__}: {message}")
-
-    def _check_floating(self, name, tree, mend):
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-            if not is_floating(leaf):
-                self.refuse(
-                    f"{name}{jax.tree_util.keystr(path)} expects an array of floating-point numbers, got "
-                    f"{getattr(leaf, 'dtype', type(leaf).__name__)}: {mend}."
-                )
-
-    def _refuse_outlines(self, method, **trees):
-        for name, tree in trees.items():
-            for path, leaf in zip(*flatten(tree)[:2]):
-                if isinstance(leaf, jax.ShapeDtypeStruct):
-                    self.refuse(
-                        f"{name}{path} expects an array, got an outline: for that of the result, call "
-                        f"jax.eval_shape(optimizer.{method}, …)."
-                    )
-
-    def _check_like(self, name, tree, wanted):
-        shapes, got = _shapes(wanted), _shapes(tree)
-        mend = "gradients, state and trainables must come from one model."
-        for path in [*shapes, *got]:
-            if shapes.get(path) != got.get(path):
-                wants, came = (found.get(path, "nothing") for found in (shapes, got))
-                self.refuse(f"{name}{path} expects {wants}, got {came}: {mend}")
-        wants, came = jax.tree.structure(wanted), jax.tree.structure(tree)
-        if wants != came:
-            self.refuse(f"{name} expects the containers {wants}, got {came}: {mend}")
 
 
 class Optimizer(Transformation):
@@ -136,13 +107,12 @@ class Optimizer(Transformation):
     def descend(self, directions: Any, count: Any) -> Any:
         """The updates: against the directions, by the learning rate of the step after ``count`` others."""
         rate = self.learning_rate
-        if isinstance(rate, Schedule):
-            if isinstance(count, tuple):
-                self.refuse(
-                    "state.count expects the number of steps for the schedule, got (): this state is of an optimizer with "
-                    "a constant learning rate. Begin with optim.Constant(…), or make a new state with init."
-                )
-            rate = rate(count)
+        if isinstance(rate, Schedule) and isinstance(count, tuple):
+            self.refuse(
+                "state.count expects the number of steps for the schedule, got (): this state is of an optimizer with "
+                "a constant learning rate. Begin with optim.Constant(…), or make a new state with init."
+            )
+        rate = rate(count) if isinstance(rate, Schedule) else rate
         return jax.tree.map(lambda direction: -jnp.asarray(rate, direction.dtype) * direction, directions)
 
 
@@ -169,11 +139,6 @@ def increment(count: Any) -> Any:
     return count + (count < jnp.iinfo(jnp.int32).max).astype(count.dtype)
 
 
-def _shapes(tree):
-    paths, leaves, _ = flatten(tree)
-    return dict(zip(paths, map(jnp.shape, leaves)))
-
-
 def apply_updates(trainables: Any, updates: Any) -> Any:
     """Add ``updates`` to ``trainables``; pure. Works with the updates of any Optax optimizer, too.
 
@@ -198,20 +163,12 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
 
     refuse_layers("apply_updates", trainables)
     mend = "updates and trainables must come from one model."
-    check_structure("apply_updates: updates differ from the trainables", updates, trainables, mend)
+    check_like(
+        "apply_updates: updates", updates, trainables, mend
+    )  # they might broadcast, and the weight grow
 
-    def add(path, weight, update):
-        if not is_floating(weight):
-            raise ValueError(
-                f"apply_updates: trainables{jax.tree_util.keystr(path)} expects an array of floating-point numbers, got "
-                f"{getattr(weight, 'dtype', type(weight).__name__)}: what gradients do not flow to belongs elsewhere."
-            )
-        if jnp.shape(update) != weight.shape:  # they would broadcast, and the weight might grow
-            raise ValueError(
-                f"apply_updates: updates{jax.tree_util.keystr(path)} expects shape {weight.shape}, that of the "
-                f"weight, got {jnp.shape(update)}: updates and trainables must come from one model."
-            )
+    def add(weight, update):
         dtype = accumulator(weight.dtype)
         return (weight.astype(dtype) + jnp.asarray(update, dtype)).astype(weight.dtype)
 
-    return jax.tree_util.tree_map_with_path(add, trainables, updates)
+    return jax.tree.map(add, trainables, updates)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial.optim.optimizer import Wrapper, optimizer
 from mlax_tutorial.optim.paths import flatten
-from mlax_tutorial.optim.tunable import Tunable, number
+from mlax_tutorial.optim.tunable import number
 
 
 def alike(value):
@@ -22,7 +22,7 @@ def alike(value):
 
 
 def _chooses(part):
-    return isinstance(part, Tunable) and getattr(part, "where", None) is not None
+    return getattr(part, "where", None) is not None or hasattr(part, "patterns")
 
 
 class PackedState(NamedTuple):
@@ -54,8 +54,7 @@ class Packed(Wrapper):
       optimizer: works on the vectors.
 
     Raises:
-      OptimizerError: if the optimizer chooses weights by path, on weights that are known to be sharded, on outlines of weights, on 2**31
-        numbers and more, and when gradients, state and trainables differ.
+      OptimizerError: if the optimizer chooses weights by path, on weights that are known to be sharded, and when gradients, state and trainables differ.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -73,7 +72,7 @@ class Packed(Wrapper):
     optimizer: Any = number(alike)
 
     def init(self, trainables):
-        self.check_arrays(trainables)
+        self.check_trainables(trainables)
         self._check_places(trainables)
         return PackedState(self.optimizer.init(_packed(trainables, trainables)))
 
@@ -85,8 +84,6 @@ class Packed(Wrapper):
         return _unpacked(trainables, updates), PackedState(inner)
 
     def _check_places(self, trainables):
-        if sum(leaf.size for leaf in jax.tree.leaves(trainables)) >= 2**31:
-            self.refuse("trainables expect fewer than 2**31 numbers in all: places are counted in 32 bits.")
         for path, leaf in zip(*flatten(trainables)[:2]):
             sharding = None if isinstance(leaf, jax.core.Tracer) else getattr(leaf, "sharding", None)
             if not (sharding is None or sharding.is_fully_replicated):

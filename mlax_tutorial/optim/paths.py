@@ -5,23 +5,31 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import function, show
+from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.optim.tunable import OptimizerError
 
 
 def pattern(value) -> str | Callable[[str], bool]:
     """What chooses weights: a pattern of paths, or a function from a path to ``bool``."""
-    if isinstance(value, str):
+    if isinstance(value, str) or (callable(value) and not isinstance(value, (type, Layer))):
         return value
-    try:
-        return function(value)
-    except ValueError:
-        raise ValueError(
-            "must be a pattern of paths, such as \"*['bias']\", or a function from a path to bool"
-        ) from None
+    raise ValueError("must be a pattern of paths, such as \"*['bias']\", or a function from a path to bool")
+
+
+def kernels(path: str) -> bool:
+    """Whether a path is that of weights that enter a product: a ready-made ``where``.
+
+    Those are kernels, recurrent ones, too, and the ``query``, ``key``, ``value`` and ``out`` of attention; no biases, scales and
+    embeddings. Only they should decay: a bias or a scale that is pulled towards zero says less, not something simpler.
+
+    >>> kernels("[0]['kernel']"), kernels("[1]['query']"), kernels("[1]['query_bias']"), kernels("[2]['scale']")
+    (True, True, False, False)
+    """
+    return re.search(r"kernel'\]$|\['(query|key|value|out)'\]$", path) is not None
 
 
 def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: Any) -> Any:
@@ -100,17 +108,21 @@ def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) ->
             )
 
 
-def check_structure(name: str, got: Any, expected: Any, mend: str) -> None:
-    """Refuse a tree of another structure: by the paths that only one has, or else by the containers.
+def check_like(
+    name: str, got: Any, wanted: Any, mend: str, of: Callable = jnp.shape, error=ValueError
+) -> None:
+    """Refuse a tree of other containers or shapes than ``wanted``; or of what else ``of`` tells of a leaf.
 
     Raises:
-      ValueError: in the name of ``name``.
+      ValueError: or what ``error`` is, in the name of ``name``.
     """
-    if (came := jax.tree.structure(got)) == (wanted := jax.tree.structure(expected)):
-        return
-    there, here = dict(zip(*flatten(expected)[:2])), dict(zip(*flatten(got)[:2]))
-    lines = strangers(there, here) or [f"expects the containers {wanted}, got {came}"]
-    raise ValueError(f"{name}: {'; '.join(lines[:4])}{'; …' if len(lines) > 4 else ''}: {mend}")
+    there, here = ({path: of(leaf) for path, leaf in zip(*flatten(tree)[:2])} for tree in (wanted, got))
+    for path in [*there, *here]:
+        if there.get(path) != here.get(path):
+            wants, came = (found.get(path, "nothing") for found in (there, here))
+            raise error(f"{name}{path} expects {wants}, got {came}: {mend}")
+    if (wants := jax.tree.structure(wanted)) != (came := jax.tree.structure(got)):
+        raise error(f"{name} expects the containers {wants}, got {came}: {mend}")
 
 
 def _is_layer(node):

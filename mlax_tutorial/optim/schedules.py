@@ -1,17 +1,20 @@
 """Schedules: learning rates that depend on the number of steps done."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.optim.tunable import Tunable, at_least, number, whole
+from mlax_tutorial.nn.hyperparameters import function as callable_
+from mlax_tutorial.optim.tunable import Tunable, at_least, number, switch, whole
 
 
 class Schedule(Tunable):
     r"""Base of all schedules: a pure function of the number of steps done, :math:`t = 0, 1, \dots`.
 
-    Give one to an optimizer in place of a learning rate; the optimizer keeps the count in its state. A schedule
+    Give one to an optimizer in place of a learning rate; the optimizer keeps the count in its state. (A plain function of the
+    count, such as a schedule of Optax, will do, too: see :class:`Function`.) A schedule
     is a pytree whose numbers are leaves, so another length or another peak never traces again. It takes an array of
     counts, too, which is how to draw it: ``schedule(jnp.arange(1000))``.
 
@@ -33,16 +36,40 @@ class Schedule(Tunable):
 
 
 def rate(value):
-    """A learning rate: a finite number of at least 0, or a schedule."""
+    """A learning rate: a finite number of at least 0, a schedule, or a function from the count to a number."""
     if isinstance(value, Schedule):
         return value
+    if callable(value) and not isinstance(value, type):
+        return Function(value)
     try:
         return at_least(0)(value)
     except ValueError:
-        wanted = "must be a finite number of at least 0, or an optim.Schedule"
-        if callable(value):
-            wanted += " (a subclass of it, with the function as its __call__)"
-        raise ValueError(wanted) from None
+        raise ValueError(
+            "must be a finite number of at least 0, an optim.Schedule, or a function of the count"
+        ) from None
+
+
+class Function(Schedule):
+    """Any function from the number of steps done to a number, such as a schedule of Optax.
+
+    Wherever a schedule may stand, the function itself may, too. It is static and counts by identity: another function, or one
+    that is made again, is traced again.
+
+    Args:
+      function: from a count, an int32 scalar, to a number.
+
+    Example:
+      >>> import optax
+      >>> from mlax_tutorial import optim
+      >>> optim.SGD(optax.linear_schedule(1.0, 0.0, 4)).learning_rate(2)
+      Array(0.5, dtype=float32)
+    """
+
+    function: Callable = switch(callable_)
+
+    def __call__(self, count):
+        with jax.numpy_dtype_promotion("standard"):  # it was written elsewhere
+            return jnp.asarray(self.function(_counts(count)), jnp.float32)
 
 
 class Constant(Schedule):
@@ -140,7 +167,7 @@ class WarmUp(Schedule):
     """Rise straight to the first rate of another schedule in ``steps`` steps; then follow that one from its beginning.
 
     Args:
-      schedule: a schedule, or a number, which then stays.
+      schedule: a schedule, a function of the count, or a number, which then stays.
       steps: the length of the rise; a whole number.
       start: the rate of the first step.
 
@@ -154,7 +181,7 @@ class WarmUp(Schedule):
     Reference: Goyal et al., *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour* (2017).
     """
 
-    schedule: Schedule = number(lambda value: value if isinstance(value, Schedule) else Constant(rate(value)))
+    schedule: Schedule = number(lambda value: found if callable(found := rate(value)) else Constant(found))
     steps: jax.Array = number(whole)
     start: jax.Array = number(at_least(0), default=0.0)
 

@@ -88,8 +88,9 @@ class WeightDecay(Transformation):
 
     Args:
       weight_decay: :math:`\lambda`, of at least 0; a leaf.
-      where: which weights decay: a pattern of whole paths, in which ``*`` stands for anything, ``"*['kernel']"``, say; or a
-        function from a path, such as ``[3]['kernel']``, to whether it does, which counts by value. ``None`` is all. Static.
+      where: which weights decay: a pattern of whole paths, in which ``*`` stands for anything, ``"[0]*"``, say; or a function from a
+        path, such as ``[3]['kernel']``, to whether it does: ``optim.kernels`` chooses all that enter products, the weights of
+        attention and recurrent ones, too, which ``"*['kernel']"`` would miss. ``None`` is all. Static.
 
     Raises:
       OptimizerError: on a number out of range, if ``where`` chooses no weight, and when gradients and trainables differ in
@@ -98,7 +99,7 @@ class WeightDecay(Transformation):
     Example:
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import optim
-      >>> optimizer = optim.Chain(optim.WeightDecay(0.1, where=lambda path: "bias" not in path), optim.SGD(1.0))
+      >>> optimizer = optim.Chain(optim.WeightDecay(0.1, where=optim.kernels), optim.SGD(1.0))
       >>> weights = {"kernel": jnp.ones(2), "bias": jnp.ones(2)}
       >>> nothing = {"kernel": jnp.zeros(2), "bias": jnp.zeros(2)}
       >>> updates, state = optimizer.step(nothing, optimizer.init(weights), weights)
@@ -110,10 +111,6 @@ class WeightDecay(Transformation):
 
     weight_decay: jax.Array = number(at_least(0))
     where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
-
-    def init(self, trainables):
-        chosen(self, self.where, trainables)
-        return super().init(trainables)
 
     def step(self, gradients, state, trainables):
         return decayed(self, trainables, self.check_step(gradients, state, trainables)), state
@@ -134,18 +131,14 @@ def decayed(owner: Any, trainables: Any, directions: Any) -> Any:
 def parts(value) -> tuple[Transformation, ...]:
     """Transformations, then one optimizer."""
     for index, part in enumerate(value):
-        last = index == len(value) - 1
         if not isinstance(part, Transformation):
             raise ValueError(
                 f"must be transformations and an optimizer, but number {index} is a {type(part).__name__}"
             )
-        if isinstance(part, Optimizer) != last:
-            raise ValueError(
-                "must end in their only optimizer: its updates are against the gradients, and what comes after "
-                "would take them for gradients"
-            )
-    if not value:
-        raise ValueError("must end in an optimizer")
+    if [isinstance(part, Optimizer) for part in value] != [False] * (len(value) - 1) + [True]:
+        raise ValueError(
+            "must end in their only optimizer: what comes after would take its updates for gradients"
+        )
     return tuple(value)
 
 
@@ -163,7 +156,8 @@ class Chain(Optimizer):
     """Hand gradients through transformations, one after the other, to the optimizer at the end.
 
     Args:
-      *parts: transformations, such as ``ClipByGlobalNorm``, ``ClipByValue`` and ``WeightDecay``; the last part is an optimizer.
+      *transformations: transformations, such as ``ClipByGlobalNorm``, ``ClipByValue`` and ``WeightDecay``; the last one is an optimizer.
+      parts: the same as a tuple, for ``dataclasses.replace(chain, parts=…)``.
 
     Raises:
       OptimizerError: if the parts are something else or in another order, and on a state of another chain.
@@ -180,15 +174,15 @@ class Chain(Optimizer):
 
     parts: tuple[Transformation, ...] = number(parts)
 
-    def __init__(self, *parts: Transformation):
-        object.__setattr__(self, "parts", parts)
+    def __init__(self, *transformations: Transformation, parts: tuple[Transformation, ...] = ()):
+        object.__setattr__(self, "parts", (*transformations, *parts))
         self.__post_init__()
 
     def init(self, trainables):
         return ChainState(tuple(part.init(trainables) for part in self.parts))
 
     def step(self, gradients, state, trainables):
-        self.check_state(state, ChainState)
+        gradients = self.check_step(gradients, state, trainables, ChainState)
         if len(state.inner) != len(self.parts):
             self.refuse(
                 f"state.inner expects one state for each of {len(self.parts)} parts, got {len(state.inner)}: init and "

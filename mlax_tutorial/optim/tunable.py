@@ -1,6 +1,7 @@
 """What optimizers and schedules have in common: frozen dataclasses whose numbers are leaves, whose switches are static."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, dataclass_transform
@@ -41,29 +42,27 @@ class Tunable:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
-        for field in dataclasses.fields(cls):
+        fields = dataclasses.fields(cls)
+        for field in fields:
             if "canonicalize" not in field.metadata:
                 raise TypeError(
                     f"{cls.__name__}: {field.name} must be declared a leaf, {field.name}: … = number(…), or static, "
                     "= switch(…), both from mlax_tutorial.optim.tunable."
                 )
-        names = [field.name for field in dataclasses.fields(cls) if not field.metadata["static"]]
-        static = [field.name for field in dataclasses.fields(cls) if field.metadata["static"]]
-
-        def flatten_with_keys(self):
-            return [(jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in names], self._switches
+        names = [field.name for field in fields if not field.metadata["static"]]
+        cls._static = tuple(field.name for field in fields if field.metadata["static"])
 
         def flatten(self):
             return [getattr(self, name) for name in names], self._switches
 
+        def flatten_with_keys(self):
+            return list(zip(map(jax.tree_util.GetAttrKey, names), flatten(self)[0])), self._switches
+
         def unflatten(switches, numbers):
             self = object.__new__(cls)
-            for name, value in (*zip(names, numbers), *zip(static, switches.values)):
-                object.__setattr__(self, name, value)
-            object.__setattr__(self, "_switches", switches)
+            vars(self).update(zip((*names, *cls._static), (*numbers, *switches.values)), _switches=switches)
             return self
 
-        cls._static = tuple(static)
         # Not register_dataclass: with it, tree definitions of different classes compare equal.
         jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
 
@@ -73,37 +72,33 @@ class Tunable:
             try:
                 if field.metadata["static"] and isinstance(value, jax.core.Tracer):
                     raise ValueError("is a switch and so static: give it outside the jitted function")
-                object.__setattr__(self, field.name, field.metadata["canonicalize"](value))
+                vars(self)[field.name] = field.metadata["canonicalize"](value)
                 if field.metadata["static"]:
                     by_value(value)
-            except ValueError as error:
+            except (ValueError, TypeError) as error:
+                unhashable = "must be hashable, because switches are static under jax.jit"
+                reason = error if isinstance(error, ValueError) else unhashable
                 raise OptimizerError(
-                    f"{type(self).__name__}: {field.name} {error}, got {show(value)}."
-                ) from None
-            except TypeError:
-                raise OptimizerError(
-                    f"{type(self).__name__}: {field.name} must be hashable, because switches are static under jax.jit, "
-                    f"got {show(value)}."
+                    f"{type(self).__name__}: {field.name} {reason}, got {show(value)}."
                 ) from None
         self._collect_switches()
 
     def _collect_switches(self):
-        object.__setattr__(self, "_switches", _Switches(tuple(getattr(self, name) for name in self._static)))
+        vars(self)["_switches"] = _Switches(tuple(getattr(self, name) for name in self._static))
 
     def __getstate__(self):
         return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     def __setstate__(self, state):
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(state)
         self._collect_switches()
 
     def __repr__(self):
         shown = []
         for field in dataclasses.fields(self):
-            value = _plain(getattr(self, field.name))
-            if field.default is dataclasses.MISSING or not _same(value, field.default):
-                shown.append(f"{field.name}={show(value)}")
+            value = show(_plain(getattr(self, field.name)))
+            if value != show(field.default):
+                shown.append(f"{field.name}={value}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -126,38 +121,6 @@ class _Switches:
 # What the fields accept. Like those of a layer (mlax_tutorial.nn.hyperparameters), but a number may be traced.
 
 
-def at_least(minimum: float) -> Callable[[Any], Any]:
-    """A finite number of at least ``minimum``."""
-    return lambda value: _scalar(
-        value, lambda number: number >= minimum, f"must be a finite number of at least {minimum:g}"
-    )
-
-
-def positive(value):
-    """A finite number above 0."""
-    return _scalar(value, lambda number: number > 0, "must be a finite number above 0")
-
-
-def fraction(value):
-    """A number in [0, 1]."""
-    return _scalar(value, lambda number: 0 <= number <= 1, "must be a finite number in [0, 1]")
-
-
-def decay(value):
-    """A number in [0, 1): the share of an average that one step keeps."""
-    return _scalar(value, lambda number: 0 <= number < 1, "must be a number of at least 0 and below 1")
-
-
-def whole(value, minimum: int = 1):
-    """An integer of at least ``minimum``, stored as an int32 scalar."""
-    return _scalar(
-        value,
-        lambda number: minimum <= number < 2**31 and number == int(number),
-        f"must be a whole number of at least {minimum}",
-        np.int32,
-    )
-
-
 def _scalar(value, allowed, wanted, dtype=np.float32):
     if isinstance(value, jax.core.Tracer):  # built inside jit: nothing to compare yet
         if value.shape or not is_real(value.dtype):
@@ -174,16 +137,36 @@ def _scalar(value, allowed, wanted, dtype=np.float32):
     return jnp.asarray(dtype(number))
 
 
+def at_least(minimum: float) -> Callable[[Any], Any]:
+    """A finite number of at least ``minimum``."""
+    return lambda value: _scalar(
+        value, lambda number: number >= minimum, f"must be a finite number of at least {minimum:g}"
+    )
+
+
+positive = functools.partial(_scalar, allowed=lambda x: x > 0, wanted="must be a finite number above 0")
+fraction = functools.partial(
+    _scalar, allowed=lambda x: 0 <= x <= 1, wanted="must be a finite number in [0, 1]"
+)
+# The share of an average that one step keeps.
+decay = functools.partial(
+    _scalar, allowed=lambda x: 0 <= x < 1, wanted="must be a number of at least 0 and below 1"
+)
+
+
+def whole(value, minimum: int = 1):
+    """An integer of at least ``minimum``, stored as an int32 scalar."""
+    return _scalar(
+        value,
+        lambda number: minimum <= number < 2**31 and number == int(number),
+        f"must be a whole number of at least {minimum}",
+        np.int32,
+    )
+
+
 def _plain(value):
     """A concrete number as Python prints it."""
     concrete = isinstance(value, (jax.Array, np.ndarray)) and not isinstance(value, jax.core.Tracer)
     if not concrete or value.ndim:
         return value
     return int(value) if jnp.issubdtype(value.dtype, jnp.integer) else float(str(value))
-
-
-def _same(value, default):
-    try:
-        return by_value(value) == by_value(default)
-    except TypeError:  # a tracer or an array is not hashable, and no default
-        return False

@@ -1,15 +1,17 @@
-"""Optimizers round an optimizer: some weights frozen, gradients accumulated, averages of the weights, copies in float32."""
+"""Optimizers round an optimizer: some weights frozen, others by groups, gradients accumulated, averages of the weights, copies in float32."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.hyperparameters import boolean, show
 from mlax_tutorial.nn.numeric import accumulator
-from mlax_tutorial.optim.moments import average, wide, zeros
-from mlax_tutorial.optim.optimizer import Wrapper, apply_updates
+from mlax_tutorial.optim.moments import average, bias_correction, wide, zeros
+from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer
 from mlax_tutorial.optim.paths import chosen, pattern
+from mlax_tutorial.optim.schedules import Schedule, rate
 from mlax_tutorial.optim.tunable import decay, number, switch, whole
 
 
@@ -55,25 +57,113 @@ class Freeze(Wrapper):
     def init(self, trainables):
         self.check_trainables(trainables)
         frozen = chosen(self, self.where, trainables)
-        if (answers := jax.tree.leaves(frozen)) and all(answers):
-            self.refuse(f"where must leave at least one weight to train, but chose all {len(answers)}.")
-        return FreezeState(self.optimizer.init(_free(frozen, trainables)))
+        if all(jax.tree.leaves(frozen)) and jax.tree.leaves(frozen):
+            self.refuse(
+                f"where must leave at least one weight to train, but chose all {len(jax.tree.leaves(frozen))}."
+            )
+        return FreezeState(self.optimizer.init(only(frozen, False, trainables)))
 
     def step(self, gradients, state, trainables):
         gradients = self.check_step(gradients, state, trainables, FreezeState)
         frozen = chosen(self, self.where, trainables)
-        updates, inner = self.optimizer.step(_free(frozen, gradients), state.inner, _free(frozen, trainables))
+        updates, inner = self.optimizer.step(
+            only(frozen, False, gradients), state.inner, only(frozen, False, trainables)
+        )
         nothing = zeros(trainables, wide=True)
         updates = jax.tree.map(lambda frozen, zero, new: zero if frozen else new, frozen, nothing, updates)
         return updates, FreezeState(inner)
 
     def used(self, gradients):
-        return self.optimizer.used(_free(chosen(self, self.where, gradients), gradients))
+        return self.optimizer.used(only(chosen(self, self.where, gradients), False, gradients))
 
 
-def _free(frozen, tree):
-    """The tree with ``()`` in place of what is frozen; JAX sees no leaf there."""
-    return jax.tree.map(lambda frozen, leaf: () if frozen else leaf, frozen, tree)
+def only(groups: Any, group: Any, tree: Any) -> Any:
+    """The tree with ``()`` in place of what is of another group; JAX sees no leaf there."""
+    return jax.tree.map(lambda its, leaf: leaf if its == group else (), groups, tree)
+
+
+class GroupsState(NamedTuple):
+    """State of :class:`Groups`.
+
+    Attributes:
+      inner: the states of the optimizers, a tuple, with ``()`` in place of what belongs to the weights of others.
+    """
+
+    inner: tuple
+
+
+class Groups(Optimizer):
+    """Another optimizer, or another learning rate, for another part of the weights.
+
+    Each optimizer sees its weights alone: the norm of a clipped gradient is that of its group.
+
+    Args:
+      groups: a dict from a pattern of whole paths, or a function from a path to ``bool``, to the optimizer of the weights that
+        it chooses. Patterns are static. Each weight must be chosen exactly once. (To train some not at all, put ``Freeze`` round it.)
+
+    Raises:
+      OptimizerError: on a weight that no pattern chooses, or more than one; on a pattern that chooses none; and when gradients,
+        state and trainables differ in structure or shape.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> weights = {"body": jnp.ones(2), "head": jnp.ones(2)}
+      >>> optimizer = optim.Groups({"['body']*": optim.SGD(0.1), "['head']*": optim.Adam(0.5)})
+      >>> updates, state = optimizer.step(weights, optimizer.init(weights), weights)
+      >>> optim.apply_updates(weights, updates)
+      {'body': Array([0.9, 0.9], dtype=float32), 'head': Array([0.5, 0.5], dtype=float32)}
+    """
+
+    patterns: tuple = switch(lambda value: tuple(map(pattern, value)))
+    optimizers: tuple[Optimizer, ...] = number(lambda value: tuple(map(optimizer, value)))
+
+    def __init__(self, groups: dict | None = None, *, patterns: Sequence = (), optimizers: Sequence = ()):
+        groups = dict(zip(patterns, optimizers, strict=True)) if groups is None else groups
+        if not isinstance(groups, dict) or not groups:
+            self.refuse(f"groups must be a dict from patterns to optimizers, got {show(groups)}.")
+        object.__setattr__(self, "patterns", tuple(groups))
+        object.__setattr__(self, "optimizers", tuple(groups.values()))
+        self.__post_init__()
+
+    def init(self, trainables):
+        self.check_trainables(trainables)
+        return GroupsState(
+            tuple(each.init(part) for each, part in zip(self.optimizers, self._parts(trainables)))
+        )
+
+    def step(self, gradients, state, trainables):
+        gradients = self.check_step(gradients, state, trainables, GroupsState)
+        parts = self._parts(gradients), state.inner, self._parts(trainables)
+        steps = [each.step(*part) for each, *part in zip(self.optimizers, *parts, strict=True)]
+        updates, states = zip(*steps)
+        owners = self._owners(trainables)
+        return jax.tree.map(lambda owner, *each: each[owner], owners, *updates), GroupsState(states)
+
+    def used(self, gradients):
+        return tuple(each.used(part) for each, part in zip(self.optimizers, self._parts(gradients)))
+
+    def _parts(self, tree):
+        owners = self._owners(tree)
+        return [only(owners, index, tree) for index in range(len(self.patterns))]
+
+    def _owners(self, tree):
+        """For each weight the place of its optimizer."""
+        answers = [chosen(self, where, tree) for where in self.patterns]
+
+        def owner(path, *chooses):
+            if sum(chooses) != 1:
+                self.refuse(
+                    f"trainables{jax.tree_util.keystr(path)} must be chosen by exactly one pattern, but "
+                    f"{sum(chooses)} of {show(self.patterns)} choose it."
+                )
+            return chooses.index(True)
+
+        return jax.tree_util.tree_map_with_path(owner, *answers)
+
+    def __repr__(self):
+        groups = (f"{show(where)}: {part!r}" for where, part in zip(self.patterns, self.optimizers))
+        return f"Groups({{{', '.join(groups)}}})"
 
 
 class AccumulateState(NamedTuple):
@@ -143,10 +233,17 @@ class ExponentialMovingAverageState(NamedTuple):
     Attributes:
       average: of the weights, one array a weight, at least float32.
       inner: the state of the optimizer.
+      count: how many steps were done, an int32 scalar.
     """
 
     average: Any
     inner: Any
+    count: jax.Array
+
+
+def decay_or_schedule(value):
+    """A number in [0, 1), a schedule, or a function from the count to a number."""
+    return rate(value) if callable(value) else decay(value)
 
 
 class ExponentialMovingAverage(Wrapper):
@@ -155,12 +252,19 @@ class ExponentialMovingAverage(Wrapper):
     After each step, :math:`a \leftarrow \beta a + (1 - \beta) w`, beginning at the first weights. Training goes on as without it;
     evaluate with ``state.average``, which has the structure of the trainables. It averages out what the last gradients did by chance.
 
+    With ``bias_correction`` the average is of the trained weights alone: it begins at zero and is divided, as Adam's, by
+    :math:`1 - \beta^t`, the sum of all shares. Otherwise the first weights, which are random, have the share :math:`\beta^t`. The
+    same average, step by step, is :math:`a \leftarrow a + (w - a)(1 - \beta) / (1 - \beta^t)`, and so it is computed.
+
     Args:
       optimizer: trains the weights.
-      decay: :math:`\beta`, in [0, 1); a leaf. The average spans about :math:`1 / (1 - \beta)` steps.
+      decay: :math:`\beta`, in [0, 1); a leaf. The average spans about :math:`1 / (1 - \beta)` steps. Or a schedule, or a function
+        of the number of steps done, ``lambda t: jnp.minimum(0.999, (1 + t) / (10 + t))``, say, to forget the first steps fast.
+      bias_correction: whether to leave the first weights out, for a constant decay; static.
 
     Raises:
-      OptimizerError: on a number out of range, and when gradients, state and trainables differ in structure or shape.
+      OptimizerError: on a number out of range, on a correction of a scheduled decay, and when gradients, state and trainables
+        differ in structure or shape.
 
     Example:
       >>> import jax.numpy as jnp
@@ -174,17 +278,30 @@ class ExponentialMovingAverage(Wrapper):
     steps alike.
     """
 
-    decay: jax.Array = number(decay, default=0.999)
+    decay: jax.Array | Schedule = number(decay_or_schedule, default=0.999)
+    bias_correction: bool = switch(boolean, default=False)
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.bias_correction and isinstance(self.decay, Schedule):
+            self.refuse(
+                "bias_correction is for a constant decay, got a schedule, which can begin at 0 instead."
+            )
 
     def init(self, trainables):
-        self.check_arrays(trainables)
-        return ExponentialMovingAverageState(copies(trainables), self.optimizer.init(trainables))
+        self.check_trainables(trainables)
+        inner, count = self.optimizer.init(trainables), jnp.zeros((), jnp.int32)
+        return ExponentialMovingAverageState(copies(trainables), inner, count)
 
     def step(self, gradients, state, trainables):
         gradients = self.check_step(gradients, state, trainables, ExponentialMovingAverageState, average=True)
         updates, inner = self.optimizer.step(gradients, state.inner, trainables)
         new = wide(trainables, apply_updates(trainables, updates))
-        return updates, ExponentialMovingAverageState(average(self.decay, state.average, new), inner)
+        count = increment(state.count)
+        decay = self.decay(state.count) if isinstance(self.decay, Schedule) else self.decay
+        if self.bias_correction:
+            decay = 1 - (1 - decay) / bias_correction(decay, count)
+        return updates, ExponentialMovingAverageState(average(decay, state.average, new), inner, count)
 
 
 def copies(trainables: Any) -> Any:
@@ -234,7 +351,7 @@ class MasterWeights(Wrapper):
     """
 
     def init(self, trainables):
-        self.check_arrays(trainables)
+        self.check_trainables(trainables)
         masters = copies(trainables)
         return MasterWeightsState(masters, self.optimizer.init(masters))
 

@@ -263,35 +263,12 @@ def test_a_traced_base_is_told_as_such():
         jax.jit(lambda base: nn.MultiHeadAttention(2, rotary_base=base))(3.0)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        (
-            "place",
-            jnp.zeros(2, int),
-            r"cache\['place'\] expects one integer, got int32\[2\]: pass what init_cache",
-        ),
-        ("place", 0.0, r"cache\['place'\] expects one integer, got float 0.0"),
-        (
-            "value",
-            jnp.zeros((2, 2, 2, 2)),
-            r"cache\['value'\] expects shape \(2, 3, 2, 2\), got float32\[2,2,2,2\]",
-        ),
-    ],
-)
-def test_a_cache_whose_parts_do_not_fit(name, value, message):
-    layer, x = nn.MultiHeadAttention(2, causal=True), draw(0, 2, 1, 4)
-    trainables, _ = layer.init(jax.random.key(0), x)
-    with pytest.raises(nn.LayerError, match=message):
-        layer.decode(x, trainables, (), layer.init_cache(x, 3) | {name: value})
-
-
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("causal", [False, True])
 def test_chunks_of_any_size(chunk_size, causal):
     arrays = draw(0, 2, 5, 4, 3), draw(1, 2, 5, 2, 3), draw(2, 2, 5, 2, 3)
     mask = jnp.asarray(np.random.default_rng(3).random((2, 5, 5)) < 0.6)
-    both = mask & attention.causal_mask(5, 5)[None] if causal else mask
+    both = mask & attention.distance_mask(5, 5)[None] if causal else mask
 
     def in_chunks(*arrays):
         return attention.attend_in_chunks(*arrays, mask=mask, causal=causal, chunk_size=chunk_size)
@@ -379,19 +356,3 @@ def test_other_functions_on_what_does_not_fit():
 def test_without_features_kernels_are_empty(layer):
     y, _ = run(layer, jnp.ones((2, 5, 0)))
     assert not jnp.isnan(y).any() and y.shape[0] == 2
-
-
-def test_chunks_of_values_with_more_batch_axes():
-    query, key, value = (
-        jax.random.normal(jax.random.key(i), shape)
-        for i, shape in enumerate([(5, 2, 4), (6, 2, 4), (3, 6, 2, 4)])
-    )
-    for mask in (None, jnp.tri(5, 6, dtype=bool)):
-        wanted = attention.attend(query, key, value, mask=mask)
-        assert wanted.shape == (3, 5, 2, 4)
-        np.testing.assert_allclose(
-            attention.attend_in_chunks(query, key, value, mask=mask, chunk_size=4),
-            wanted,
-            rtol=1e-5,
-            atol=1e-6,
-        )

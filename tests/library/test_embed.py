@@ -129,6 +129,7 @@ class Tied(nn.Composite):
 
     embed: nn.Layer
     body: nn.Layer
+    decodes = True
 
     def forward(self, call, x):
         return call.embed.attend(call.body(call.embed(x)))

@@ -545,7 +545,7 @@ def test_wrong_calls(wrong, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: nn.BatchNorm(0), r"^BatchNorm: epsilon must be a finite number above 0, got 0"),
+        (lambda: nn.BatchNorm(0), r"^BatchNorm: epsilon must be above 0 and below 1 .*got 0"),
         (lambda: nn.BatchNorm(momentum=1.1), r"^BatchNorm: momentum must be a number in \[0, 1\], got 1.1"),
         (lambda: nn.BatchNorm(channel_axis=1), r"^BatchNorm: channel_axis must be a negative integer, .*got 1"),
         (lambda: nn.BatchNorm(channel_axis=None), r"^BatchNorm: channel_axis must be a negative integer"),
@@ -554,9 +554,9 @@ def test_wrong_calls(wrong, message):
         (lambda: nn.BatchNorm(accum_dtype=int), r"^BatchNorm: accum_dtype must be a floating-point dtype"),
         (lambda: nn.LayerNorm(0), r"^LayerNorm: axes must be an integer of at least 1, got 0"),
         (lambda: nn.LayerNorm((1, 2)), r"^LayerNorm: axes must be an integer of at least 1, got \(1, 2\)"),
-        (lambda: nn.LayerNorm(epsilon=-1e-5), r"^LayerNorm: epsilon must be a finite number above 0"),
-        (lambda: nn.RMSNorm(epsilon="1e-5"), r"^RMSNorm: epsilon must be a finite number above 0, got '1e-5'"),
-        (lambda: nn.RMSNorm(epsilon=float("nan")), r"^RMSNorm: epsilon must be a finite number above 0, got nan"),
+        (lambda: nn.LayerNorm(epsilon=-1e-5), r"^LayerNorm: epsilon must be above 0 and below 1"),
+        (lambda: nn.RMSNorm(epsilon="1e-5"), r"^RMSNorm: epsilon must be above 0 and below 1 .*got '1e-5'"),
+        (lambda: nn.RMSNorm(epsilon=float("nan")), r"^RMSNorm: epsilon must be above 0 and below 1 .*got nan"),
         (lambda: jax.jit(lambda e: nn.RMSNorm(epsilon=e).epsilon)(0.1), r"^RMSNorm: .*traced value: hyperparameters"),
         (lambda: nn.GroupNorm(0, 1), r"^GroupNorm: groups must be an integer of at least 1, got 0"),
         (lambda: nn.GroupNorm(2, 2, -3), r"^GroupNorm: channel_axis must be one of the 2 trailing axes, got -3"),

@@ -405,6 +405,10 @@ def spread(tree):
     return jax.device_put(tree, jax.NamedSharding(mesh, jax.P("model")))
 
 
+def first_step(optimizer):
+    return optimizer.step(WEIGHTS, optimizer.init(WEIGHTS), WEIGHTS)
+
+
 CLIP = optim.ClipByGlobalNorm(1.0)
 SGD = optim.SGD(0.1)
 FLAT = {"w": jnp.ones(2)}
@@ -459,12 +463,6 @@ WRONG = {
         lambda: optim.Adam(0.1).step(FLAT, SGD.init(FLAT), FLAT),
         r"^Adam: state must be what init returned, AdamState, got SGDState: init and step must be of the same optimizer",
     ),
-    "SGD, a gradient that is a number": (
-        lambda: optim.SGD(0.1).step(
-            {"w": 1.0}, optim.SGD(0.1).init({"w": jnp.ones(())}), {"w": jnp.ones(())}
-        ),
-        r"^SGD: gradients\['w'\] expects an array of floating-point numbers, got float: pass what jax.grad returned",
-    ),
     "SGD, a velocity without momentum": (
         lambda: optim.SGD(0.1).step(FLAT, optim.SGD(0.1, momentum=0.9).init(FLAT), FLAT),
         r"^SGD: state.velocity\['w'\] expects nothing, got \(2,\)",
@@ -490,16 +488,16 @@ WRONG = {
         r"^AdamW: where must be a pattern of paths, such as \"\*\['bias'\]\", or a function from a path to bool, got \{'w'",
     ),
     "AdamW, a part of a path": (
-        lambda: optim.AdamW(0.1, where="w").init(WEIGHTS),
+        lambda: first_step(optim.AdamW(0.1, where="w")),
         r"^AdamW: where must choose at least one weight, but chose none of \d: their paths are \[0\]\['",
     ),
     "AdamW, a typo": (
-        lambda: optim.AdamW(0.1, where=typo).init(WEIGHTS),
+        lambda: first_step(optim.AdamW(0.1, where=typo)),
         r"^AdamW: where must choose at least one weight, but chose none of 3: "
         r"their paths are \[0\]\['bias'\], \[0\]\['kernel'\], \[2\]\[0\]\.",
     ),
     "Lion, a typo": (
-        lambda: optim.Lion(0.1, where=typo).init(WEIGHTS),
+        lambda: first_step(optim.Lion(0.1, where=typo)),
         r"^Lion: where must choose at least one",
     ),
     "Lion, decay of 1": (
@@ -530,7 +528,7 @@ WRONG = {
     ),
     "WeightDecay, NaN": (lambda: optim.WeightDecay(np.nan), r"^WeightDecay: weight_decay must be .* got nan"),
     "WeightDecay, a typo": (
-        lambda: optim.Chain(optim.WeightDecay(0.1, typo), SGD).init(WEIGHTS),
+        lambda: first_step(optim.Chain(optim.WeightDecay(0.1, typo), SGD)),
         r"^WeightDecay: where must choose at least one weight, but chose none of 3",
     ),
     "WeightDecay, a typo at the first step": (
@@ -541,7 +539,7 @@ WRONG = {
         lambda: optim.WeightDecay(0.1, functools.partial(max, [1])),
         r"^WeightDecay: where must be hashable, because switches are static under jax.jit, got",
     ),
-    "Chain, empty": (lambda: optim.Chain(), r"^Chain: parts must end in an optimizer, got \(\)"),
+    "Chain, empty": (lambda: optim.Chain(), r"^Chain: parts must end in their only optimizer.*, got \(\)"),
     "Chain, no optimizer": (lambda: optim.Chain(CLIP), r"^Chain: parts must end in their only optimizer"),
     "Chain, optimizer first": (
         lambda: optim.Chain(SGD, CLIP),
@@ -615,16 +613,6 @@ WRONG = {
     "Packed, sharded in the meantime": (
         lambda: optim.Packed(SGD).step(spread(FLAT), optim.Packed(SGD).init(FLAT), spread(FLAT)),
         r"^Packed: trainables\['w'\] expects to lie whole on each device",
-    ),
-    "Packed, an outline": (
-        lambda: optim.Packed(SGD).init(jax.eval_shape(lambda: FLAT)),
-        r"^Packed: trainables\['w'\] expects an array, got an outline: .* jax.eval_shape",
-    ),
-    "Packed, too many": (
-        lambda: jax.eval_shape(
-            optim.Packed(SGD).init, {"w": jax.ShapeDtypeStruct((2**16, 2**15), jnp.float32)}
-        ),
-        r"^Packed: trainables expect fewer than 2\*\*31 numbers",
     ),
     "Freeze, a typo": (
         lambda: optim.Freeze(SGD, typo).init(WEIGHTS),

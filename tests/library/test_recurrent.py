@@ -259,6 +259,7 @@ class Translator(nn.Composite):
     embed: nn.Layer
     blocks: nn.Layer
     head: nn.Layer
+    decodes = True
 
     def forward(self, call, x):
         return call.head(call.blocks(call.embed(x)))
@@ -300,7 +301,7 @@ def test_gradients_flow_through_the_cache():
 
 def test_lengths_reach_recurrent_layers_through_containers():
     model = nn.Series(nn.Linear(4), nn.Bidirectional(nn.GRUCell(3), output="last"), nn.Linear(2))
-    assert model.inputs == {"lengths"}
+    assert model.inputs == {"lengths", "initial_state"}
     x, lengths = draw(0, 2, 5, 3), jnp.array([5, 2])
     t, _ = model.init(jax.random.key(0), x, lengths=lengths)
     y, _ = model.fwd(x, t, (), lengths=lengths)
@@ -481,17 +482,17 @@ WRONG = {
         )
         for cell, _, _ in CELLS.values()
     },
-    "decoding backwards": (lambda: decode(nn.Recurrent(nn.GRUCell(3), reverse=True), None), "reads from the end"),
+    "decoding backwards": (lambda: decode(nn.Recurrent(nn.GRUCell(3), reverse=True), None), "does not decode"),
     "decoding both ways": (
         lambda: decode(nn.Bidirectional(nn.GRUCell(3)), nn.Bidirectional(nn.GRUCell(3)).init_cache(X, 5)),
-        "model.backward.Recurrent: reads from the end",
+        "Bidirectional: does not decode",
     ),
     "a cache of another batch": (
         lambda: decode(LSTM, LSTM.init_cache(X[:1], 5)),
         r"cache expects \(float32\[2,3\], float32\[2,3\]\) for this x, got \(float32\[1,3\], float32\[1,3\]\)",
     ),
     "a cache of another cell": (
-        lambda: decode(LSTM, nn.Recurrent(nn.GRUCell(3)).init_cache(X, 5)), r"got float32\[2,3\]: make it by init_cache"
+        lambda: decode(LSTM, nn.Recurrent(nn.GRUCell(3)).init_cache(X, 5)), r"got float32\[2,3\]: take what init_cache"
     ),
     "no cache": (lambda: decode(LSTM, None), "cache expects .* got None"),
     "a cache of another dtype": (lambda: decode(LSTM, LSTM.init_cache(X.astype("bfloat16"), 5)), r"bfloat16\[2,3\]"),

@@ -129,15 +129,16 @@ WRONG = {
     "a negative factor": (lambda: optim.StepDecay(0.1, 3, -0.5), r"^StepDecay: factor must be .* got -0.5"),
     "every 0": (lambda: optim.StepDecay(0.1, every=0), r"^StepDecay: every must be a whole number"),
     "every NaN": (lambda: optim.StepDecay(0.1, every=np.nan), r"^StepDecay: every must be .* got nan"),
-    "a function to follow": (
-        lambda: optim.WarmUp(abs, 3),
-        r"^WarmUp: schedule must be a finite number of at least 0, or an optim.Schedule \(a subclass .*\), got abs",
+    "no function": (lambda: optim.Function(0.1), r"^Function: function must be a function, .*got 0.1"),
+    "a class to follow": (
+        lambda: optim.WarmUp(optim.Constant, 3),
+        r"^WarmUp: schedule must be .*, an optim.Schedule, or a function of the count, got Constant",
     ),
     "a warm-up of no steps": (lambda: optim.WarmUp(0.1, 0), r"^WarmUp: steps must be a whole number"),
     "a warm-up from below": (lambda: optim.WarmUp(0.1, 3, start=-1.0), r"^WarmUp: start must be .* got -1.0"),
-    "a function as learning rate": (
-        lambda: optim.Adam(lambda count: 0.1),
-        r"^Adam: learning_rate must be .*, or an optim.Schedule \(a subclass of it, .*\), got <lambda>",
+    "a class as learning rate": (
+        lambda: optim.Adam(optim.CosineDecay),
+        r"^Adam: learning_rate must be .*, an optim.Schedule, or a function of the count, got CosineDecay",
     ),
     "a state without a count": (
         lambda: optim.SGD(optim.Constant(0.1)).step(WEIGHTS, optim.SGD(0.1).init(WEIGHTS), WEIGHTS),

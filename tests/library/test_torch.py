@@ -16,8 +16,9 @@ import numpy as np
 import optax
 import pytest
 
+from examples import from_pytorch
 from mlax_tutorial import nn, optim
-from mlax_tutorial.nn.attention import attend, attend_in_chunks, causal_mask, rotary
+from mlax_tutorial.nn.attention import attend, attend_in_chunks, distance_mask, rotary
 
 HERE = Path(__file__).parent
 # reads: tools/make_torch_references.py
@@ -453,7 +454,9 @@ def test_scaled_dot_product_attention(case, chunk_size):
         if chunk_size:
             y = attend_in_chunks(query, key, value, mask=mask, causal=causal, chunk_size=chunk_size)
         else:
-            y = attend(query, key, value, mask=causal_mask(query.shape[1], key.shape[1]) if causal else mask)
+            y = attend(
+                query, key, value, mask=distance_mask(query.shape[1], key.shape[1]) if causal else mask
+            )
         return by_place(y)
 
     check(case, function)
@@ -523,6 +526,21 @@ def test_transformer_encoder_block(case):
         return layer.fwd(w["x"], trainables, (), mask=mask)[0]
 
     check(case, function)
+
+
+@named("transformer", ["gpt2", "bert", "vit"])
+def test_one_block_of_known_transformers(name):
+    """By the names of their weights in Hugging Face's transformers."""
+    case = load("transformer")[name]
+    block = getattr(from_pytorch, f"{name}_block")(heads=2, width=6, inner=10)
+
+    def function(w):
+        # The bias of keys shifts all logits of a query alike, so its gradient is 0, and here nothing but rounding.
+        w = {k: jax.lax.stop_gradient(v) if k.endswith("key.bias") else v for k, v in w.items()}
+        trainables = getattr(from_pytorch, f"{name}_trainables")(w, heads=2)
+        return apply(block, w["x"], trainables)[0]
+
+    check(case, function, tolerance=3e-5)
 
 
 # Losses: they come from Optax, whose own code is not strict about dtypes and ranks.

@@ -80,7 +80,7 @@ def test_what_is_no_optimizer(wrong):
     variables = model.init(jax.random.key(1), X)[0], (), ()
     step = training.make_step(model, loss)
     with pytest.raises(ValueError, match=message):
-        step(wrong, *variables, None, X, LABELS)
+        step(wrong, training.State(*variables), None, X, LABELS)
     with pytest.raises(ValueError, match=message):
         training.fit(jax.random.key(0), step, wrong, variables, X, LABELS, epochs=1, batch_size=50)
 
@@ -179,7 +179,7 @@ def test_the_data_go_to_the_device_once(monkeypatch):
 
     monkeypatch.setattr(training, "_taker", watched)
     training.fit(
-        jax.random.key(0), lambda o, *args: (*args[:3], jnp.zeros(())), optim.SGD(0.1), ((), (), ()),
+        jax.random.key(0), lambda o, state, *args: (state, jnp.zeros(())), optim.SGD(0.1), ((), (), ()),
         np.ones((6, 2)), np.ones(6), epochs=2, batch_size=2,
     )  # fmt: skip
     assert len(seen) == 6 and {id(data[0]) for *_, data in seen} == {id(seen[0][-1][0])}
@@ -198,12 +198,12 @@ def test_evaluation_takes_the_batches_that_it_was_told_to():
 )
 def test_the_old_variables_are_donated(optimizer):
     model = nn.Series(nn.Linear(16), Counted())
-    before = begin(optimizer, model)
+    before = training.State(*begin(optimizer, model))
     step = training.make_step(model, lambda outputs, targets: jnp.mean(outputs))
-    *after, value = step(optimizer, *before, None, X, LABELS)
-    assert after[1][1]["calls"] == 1 and value.shape == ()
+    after, value = step(optimizer, before, None, X, LABELS)
+    assert after.non_trainables[1]["calls"] == 1 and value.shape == ()
     assert all(leaf.is_deleted() for leaf in jax.tree.leaves(before))
-    kept = (X, LABELS, *after, *((optimizer,) if isinstance(optimizer, optim.Optimizer) else ()))
+    kept = (X, LABELS, after, *((optimizer,) if isinstance(optimizer, optim.Optimizer) else ()))
     assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(kept))
 
 
@@ -223,9 +223,9 @@ def test_donation_does_not_change_the_numbers():
         trainables, rest = model.init(jax.random.key(1), x)
         return trainables, rest, optimizer.init(trainables)
 
-    donated, (kept, _, kept_state) = variables(), variables()
+    donated, (kept, _, kept_state) = training.State(*variables()), variables()
     for _ in range(10):
-        *donated, value = step(optimizer, *donated, None, x, y)
+        donated, value = step(optimizer, donated, None, x, y)
         kept, kept_state, wanted = undonated(optimizer, kept, kept_state)
     np.testing.assert_allclose(value, wanted, rtol=1e-3)
 
@@ -306,7 +306,10 @@ def test_labels_with_an_axis_too_many_are_refused():
         ({"epochs": -1}, "^fit: epochs must be an integer of at least 0, got -1"),
         ({"epochs": 1.5}, "^fit: epochs must be an integer of at least 0, got 1.5"),
         ({"inputs": {"mask": X[:9]}}, "^fit: x has 100 examples, but mask has 9"),
-        ({}, r"^fit: variables must be \(trainables, non_trainables, state\), .*, got a tuple of length 0"),
+        (
+            {},
+            r"^fit: variables must be \(trainables, non_trainables, optimizer\.init\(trainables\)\), got a tuple of length 0",
+        ),
     ],
 )
 def test_sizes_that_do_not_fit(wrong, message):
@@ -329,10 +332,10 @@ def test_the_loss_told_is_the_mean_over_the_epoch_and_the_data_are_shuffled():
     """Every example comes once an epoch, in another order, with its own target; the loss is told before the update."""
     seen, told = [], []
 
-    def step(optimizer, trainables, rest, state, key, x, targets):
+    def step(optimizer, state, key, x, targets):
         seen.append(np.asarray(x))
         np.testing.assert_array_equal(targets, 2 * x)
-        return trainables, rest, state, jnp.mean(x)
+        return state, jnp.mean(x)
 
     x = jnp.arange(6.0)
     got = training.fit(
@@ -348,9 +351,9 @@ def test_the_loss_told_is_the_mean_over_the_epoch_and_the_data_are_shuffled():
 def test_each_step_draws_with_a_key_of_its_own():
     keys = []
 
-    def step(optimizer, trainables, rest, state, key, x, targets):
+    def step(optimizer, state, key, x, targets):
         keys.append(tuple(jax.random.key_data(key).tolist()))
-        return trainables, rest, state, jnp.zeros(())
+        return state, jnp.zeros(())
 
     x = jnp.arange(6.0)
     training.fit(
@@ -416,13 +419,15 @@ def test_the_new_variables_lie_where_they_are_told_to():
     assert places[0][0]["kernel"].spec == P("data")
     plain, placed = (training.make_step(model, loss, shardings) for shardings in (None, places))
     copies = jax.tree.map(jnp.copy, variables)
-    *after, value = placed(optimizer, *variables, None, X, LABELS)
+    after, value = placed(optimizer, training.State(*variables), None, X, LABELS)
     assert jax.tree.all(
         jax.tree.map(
             lambda leaf, place: leaf.sharding.is_equivalent_to(place, leaf.ndim), tuple(after), places
         )
     )
-    np.testing.assert_allclose(value, plain(optimizer, *copies, None, X, LABELS)[-1], rtol=1e-6)
+    np.testing.assert_allclose(
+        value, plain(optimizer, training.State(*copies), None, X, LABELS)[-1], rtol=1e-6
+    )
 
 
 MADE = {
@@ -436,7 +441,7 @@ MADE = {
     "no metric": (lambda: training.make_evaluation(MODEL, "accuracy"), "^make_evaluation: metric must be a function .* 'accuracy'"),
     "a loss for each example": (
         lambda: training.make_step(nn.Linear(2), lambda outputs, targets: outputs[:, 0])(
-            optim.SGD(0.1), *begin(optim.SGD(0.1), nn.Linear(2)), None, X, LABELS
+            optim.SGD(0.1), training.State(*begin(optim.SGD(0.1), nn.Linear(2))), None, X, LABELS
         ),
         r"^make_step: loss must return one floating-point number, got float32\[100\], from outputs float32\[100,2\] and targets "
         r"int32\[100\]: end it with a mean",
@@ -456,23 +461,20 @@ def test_wrong_uses(wrong, message):
 
 def test_what_was_donated_is_explained():
     model, optimizer = nn.Linear(2), optim.SGD(0.1, momentum=0.9)
-    step, variables = training.make_step(model, loss), begin(optimizer, model)
-    step(optimizer, *variables, None, X, LABELS)
+    step, state = training.make_step(model, loss), training.State(*begin(optimizer, model))
+    step(optimizer, state, None, X, LABELS)
     with pytest.raises((RuntimeError, ValueError)) as caught:
-        step(optimizer, *variables, None, X, LABELS)
+        step(optimizer, state, None, X, LABELS)
     assert "deleted" in str(caught.value)
-    assert (
-        "A step of make_step donates its trainables, non_trainables and state: go on with"
-        in caught.value.__notes__[-1]
-    )
+    assert "A step of make_step donates its state: go on with" in caught.value.__notes__[-1]
 
 
 def test_what_else_was_deleted_is_not_explained_so():
     model, optimizer, x = nn.Linear(2), optim.SGD(0.1), jnp.copy(X)
-    step, variables = training.make_step(model, loss), begin(optimizer, model)
+    step, state = training.make_step(model, loss), training.State(*begin(optimizer, model))
     x.delete()
     with pytest.raises((RuntimeError, ValueError), match="deleted") as caught:
-        step(optimizer, *variables, None, x, LABELS)
+        step(optimizer, state, None, x, LABELS)
     assert not any("donates" in note for note in getattr(caught.value, "__notes__", []))
 
 
@@ -481,16 +483,9 @@ def test_weights_that_are_one_array_are_explained():
     step = training.make_step(model, lambda outputs, labels: jnp.mean(outputs[0] + outputs[1]))
     kernel = jnp.ones((4, 2))
     with pytest.raises((RuntimeError, ValueError), match="donate the same buffer") as caught:
-        step(
-            optimizer,
-            ({"kernel": kernel}, {"kernel": kernel}),
-            (),
-            optimizer.init(({"kernel": kernel},) * 2),
-            None,
-            X,
-            LABELS,
-        )
-    assert "two of these arrays are one: give each a memory of its own" in caught.value.__notes__[-1]
+        trainables = ({"kernel": kernel}, {"kernel": kernel})
+        step(optimizer, training.State(trainables, (), optimizer.init(trainables)), None, X, LABELS)
+    assert "two of its arrays are one: give each a memory of its own" in caught.value.__notes__[-1]
 
 
 def test_a_wrapped_step_is_given_keys():
@@ -518,15 +513,15 @@ class Named(nn.Layer):
 def test_further_inputs_of_any_name():
     model, optimizer = nn.Series(nn.Linear(1), Named()), optim.SGD(0.0)
     step = training.make_step(model, lambda outputs, targets: jnp.mean(outputs))
-    variables, further = (
-        begin(optimizer, model),
-        {"state": jnp.full((100, 1), 2.0), "targets": jnp.ones((100, 1))},
-    )
-    *variables, first = step(optimizer, *variables, None, X, LABELS)
-    *variables, second = step(optimizer, *variables, None, X, LABELS, **further)
+    state = training.State(*begin(optimizer, model))
+    further = {"state": jnp.full((100, 1), 2.0), "targets": jnp.ones((100, 1))}
+    state, first = step(optimizer, state, None, X, LABELS)
+    state, second = step(optimizer, state, None, X, LABELS, **further)
     np.testing.assert_allclose(second, first + 3, rtol=1e-5)
     evaluate = training.make_evaluation(model, lambda output, target: output[0])
-    np.testing.assert_allclose(evaluate(*variables[:2], X, LABELS, **further), second, rtol=1e-5)
+    np.testing.assert_allclose(
+        evaluate(state.trainables, state.non_trainables, X, LABELS, **further), second, rtol=1e-5
+    )
 
 
 def shared_out(array, mesh):

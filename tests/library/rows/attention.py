@@ -28,4 +28,21 @@ LAYERS = [
         same=nn.MultiHeadAttention(heads=2, head_dim=4, kv_heads=1, causal=True, rotary_base=100.0),
     ),
     LayerRow(nn.MultiHeadAttention(heads=2, causal=True, chunk_size=2), (4, 4), accumulates=SOFTMAX),
+    LayerRow(
+        nn.MultiHeadAttention(heads=2, dropout=0.25, use_bias=True),
+        (3, 4),
+        draws=True,
+        accumulates=SOFTMAX,
+        unlike=(nn.MultiHeadAttention(heads=2, dropout=0.25), nn.MultiHeadAttention(heads=2, use_bias=True)),
+    ),
+    LayerRow(
+        nn.MultiHeadAttention(heads=2, causal=True, window=2, implementation="cudnn"),
+        (4, 4),
+        accumulates=SOFTMAX,
+        unlike=(
+            nn.MultiHeadAttention(heads=2, causal=True, window=2),
+            nn.MultiHeadAttention(heads=2, causal=True, window=2, implementation="xla"),
+            nn.MultiHeadAttention(heads=2, causal=True, window=3, implementation="cudnn"),
+        ),
+    ),
 ]

@@ -21,6 +21,42 @@ class Gated(nn.Composite):
         return call.drop(call.value(y) * y)
 
 
+class Token(nn.Composite):
+    """A class token in front."""
+
+    token: nn.Layer
+
+    def forward(self, call, x):
+        token = call.token(x)
+        return jnp.concatenate([jnp.broadcast_to(token, (*x.shape[:-2], *token.shape)), x], axis=-2)
+
+
+class Sample(nn.Composite):
+    """Children from a hyperparameter, and noise of its own."""
+
+    sizes: tuple
+    draws = True
+
+    def children(self):
+        return {"layers": tuple(nn.Linear(size) for size in self.sizes)}
+
+    def forward(self, call, x):
+        for layer in call.layers:
+            x = layer(x)
+        if call.inference_mode:
+            return x
+        return x * jax.random.uniform(call.key(), x.shape, x.dtype)
+
+
+class Mapped(nn.Composite):
+    """Calls its child inside a transformation."""
+
+    layer: nn.Layer
+
+    def forward(self, call, x):
+        return jax.checkpoint(call.layer)(x)
+
+
 def _concatenate(ys):
     return jnp.concatenate(ys, axis=-1)
 
@@ -62,6 +98,14 @@ LAYERS = [
         unlike=(nn.Residual(nn.Series(nn.Linear(3), nn.F(jnp.tanh))),),
     ),
     LayerRow(Gated(nn.Linear(4), (nn.Linear(4), nn.Linear(4)), nn.Dropout(0.5)), (4,), draws=True),
+    LayerRow(
+        Token(nn.Weights((2, 4))),
+        (3, 4),
+        unlike=(Token(nn.Weights((1, 4))), Token(nn.Weights((2, 4), jax.nn.initializers.ones))),
+        same=Token(nn.Weights([2, jnp.int32(4)])),
+    ),
+    LayerRow(Sample((3, 2)), (4,), draws=True, unlike=(Sample((3, 3)), Sample((2,)))),
+    LayerRow(Mapped(nn.Series(nn.Linear(3), nn.F(jnp.tanh))), (4,)),
     LayerRow(nn.Remat(BLOCK), (4,), draws=True, accumulates=BIAS_SUM, unlike=(BLOCK,)),
     LayerRow(
         nn.Stack(BLOCK, depth=3, remat=jax.checkpoint_policies.nothing_saveable),

@@ -38,6 +38,17 @@ LAYERS = [
         same=nn.Conv(2, (2, 3), strides=(1, 2), padding=[(1, 0), (2, 2)], dilation=[2, 1]),
     ),
     LayerRow(
+        nn.Conv(2, 3, padding="CIRCULAR"),
+        (5, 2),
+        unlike=(
+            nn.Conv(2, 3, padding="REFLECT"),
+            nn.Conv(2, 3, padding="SAME"),
+            nn.Conv(2, 3, padding="CAUSAL"),
+        ),
+        same=nn.Conv(2, (3,), padding="circular"),
+    ),
+    LayerRow(nn.Conv(2, 3, padding="CAUSAL", dilation=2), (5, 2)),
+    LayerRow(
         nn.ConvTranspose(3, (3, 2), strides=2, padding="SAME"),
         (3, 2, 4),
         unlike=(

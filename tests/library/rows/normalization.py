@@ -86,4 +86,24 @@ LAYERS = [
         same=nn.GroupNorm(groups=2, axes=2, channel_axis=-1),
     ),
     LayerRow(nn.GroupNorm(2, axes=3, channel_axis=-3), (4, 2, 3), accumulates=STATISTICS),
+    LayerRow(
+        nn.WeightNorm(nn.Linear(3)),
+        (4,),
+        accumulates=STATISTICS | {"sqrt", "transpose"},
+        unlike=(nn.WeightNorm(nn.Linear(2)), nn.SpectralNorm(nn.Linear(3)), nn.Linear(3)),
+    ),
+    LayerRow(
+        nn.WeightNorm(nn.Conv(2, 3)),
+        (5, 2),
+        accumulates=STATISTICS | {"sqrt", "transpose"},
+    ),
+    LayerRow(
+        nn.SpectralNorm(
+            nn.Linear(1)
+        ),  # one singular vector, which is no constant in second derivatives of more
+        (4,),
+        accumulates=STATISTICS | {"dot_general", "sqrt", "transpose"},
+        averages=True,
+        unlike=(nn.SpectralNorm(nn.Linear(1), iterations=2),),
+    ),
 ]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from mlax_tutorial import optim
@@ -56,6 +57,11 @@ def optax_paths(predicate):
     )
 
 
+def cosine(count):
+    """A plain function of the count: that of ``optax.cosine_decay_schedule(RATE, 30)``."""
+    return RATE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(count, 30) / 30))
+
+
 SECOND = frozenset({"second_moment"})
 ROOT = frozenset({"square", "integer_pow", "sqrt", "div", "broadcast_in_dim"})
 
@@ -71,6 +77,10 @@ OPTIMIZER_ROWS = [
         optax.sgd(
             optax.join_schedules([optax.constant_schedule(RATE), optax.cosine_decay_schedule(RATE, 30)], [5])
         ),
+    ),
+    OptimizerRow(
+        lambda rate: optim.SGD(optim.WarmUp(cosine, steps=5, start=rate), momentum=0.5),
+        optax.sgd(optax.join_schedules([optax.constant_schedule(RATE), cosine], [5]), momentum=0.5),
     ),
     OptimizerRow(optim.RMSProp, optax.rmsprop(RATE, eps_in_sqrt=False), SECOND, ROOT),
     OptimizerRow(
@@ -170,6 +180,29 @@ OPTIMIZER_ROWS = [
         frozenset({"copy", "copy_p"}),
     ),
     OptimizerRow(
+        lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=0.9, bias_correction=True),
+        optax.sgd(RATE),
+        frozenset({"average"}),
+        frozenset({"copy", "copy_p", "expm1", "log1p", "div"}),
+    ),
+    OptimizerRow(
+        lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=optim.LinearDecay(0.9, steps=9)),
+        optax.sgd(RATE),
+        frozenset({"average"}),
+        frozenset({"copy", "copy_p", "clamp", "max", "min", "div"}),
+    ),
+    OptimizerRow(
+        lambda rate: optim.Groups(
+            {is_bias: optim.SGD(rate), optim.kernels: optim.AdamW(rate, weight_decay=0.2)}
+        ),
+        optax.partition(
+            {True: optax.sgd(RATE), False: optax.adamw(RATE, weight_decay=0.2)}, optax_paths(is_bias)
+        ),
+        SECOND,
+        ROOT,
+        is_bias,
+    ),
+    OptimizerRow(
         lambda rate: optim.MasterWeights(optim.AdamW(rate)),
         optax.adamw(RATE, weight_decay=0.01),
         SECOND | {"masters", "first_moment"},
@@ -197,6 +230,7 @@ OPTIMIZERS = [row.optimizer for row in OPTIMIZER_ROWS]
 # A schedule and its peer in Optax.
 SCHEDULES = [
     (optim.Constant(0.3), optax.constant_schedule(0.3)),
+    (optim.Function(cosine), optax.cosine_decay_schedule(RATE, 30)),
     (optim.LinearDecay(0.3, steps=20), optax.linear_schedule(0.3, 0.0, 20)),
     (optim.LinearDecay(0.1, steps=7, end=0.4), optax.linear_schedule(0.1, 0.4, 7)),
     (optim.CosineDecay(0.3, steps=20), optax.cosine_decay_schedule(0.3, 20)),

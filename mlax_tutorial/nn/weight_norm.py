@@ -1,0 +1,151 @@
+"""``WeightNorm`` and ``SpectralNorm``: a layer whose kernel is normalized before it is used."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.nn.conv import Conv, ConvTranspose
+from mlax_tutorial.nn.errors import located
+from mlax_tutorial.nn.hyperparameters import hyperparameter, integer
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.linear import Linear
+from mlax_tutorial.nn.numeric import accumulator
+
+
+def _with_kernel(value) -> Layer:
+    if not isinstance(value, (Linear, Conv, ConvTranspose)):
+        raise ValueError(
+            "must be a Linear, a Conv or a ConvTranspose: for a larger model, wrap each of these in it"
+        )
+    return value
+
+
+class _Normalized(Layer):
+    """What the two share: the kernel of another layer as a matrix, a row for each feature of the output."""
+
+    layer: Any = hyperparameter(_with_kernel)
+
+    @property
+    def decodes(self):
+        return self.layer.decodes
+
+    def _matrix(self, kernel):
+        if isinstance(self.layer, Linear):
+            axis = 0 if self.layer.transposed_kernel else 1
+        else:
+            axis = self.layer._specs[1].index("O")
+        matrix = jnp.moveaxis(kernel, axis, 0)
+        return matrix.reshape(matrix.shape[0], -1), lambda rows: jnp.moveaxis(
+            rows.reshape(matrix.shape), 0, axis
+        )
+
+    def _init_layer(self, key, x):
+        with located(".layer", self.layer):
+            trainables, _ = self.layer.init(key, x)
+        return trainables, self._matrix(trainables["kernel"])[0]
+
+    def _apply(self, x, kernel):
+        with located(".layer", self.layer):
+            return self.layer.fwd(x, {"kernel": kernel}, ())[0]
+
+
+class WeightNorm(_Normalized):
+    r"""Learn the length and the direction of each unit's weights apart: shapes as those of ``layer``.
+
+    .. math:: w = g \, v / \lVert v \rVert
+
+    for the weights :math:`w` that flow into each feature of the output. The trainables are ``{"layer": {"kernel": v}, "scale":
+    g}``; at first :math:`g` is the length of :math:`v`, so that nothing changes.
+
+    Args:
+      layer: a :class:`Linear`, :class:`Conv` or :class:`ConvTranspose`.
+
+    Raises:
+      ValueError: if ``layer`` is another one.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> layer, x = nn.WeightNorm(nn.Linear(3)), jnp.ones((2, 4))
+      >>> trainables, _ = layer.init(jax.random.key(0), x)
+      >>> jax.tree.map(jnp.shape, trainables)
+      {'layer': {'kernel': (4, 3)}, 'scale': (3,)}
+
+    Reference: Salimans and Kingma, *Weight Normalization* (2016).
+    """
+
+    def init(self, key, x):
+        trainables, matrix = self._init_layer(key, x)
+        return {"layer": trainables, "scale": _length(matrix)[:, 0].astype(matrix.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        matrix, back = self._matrix(trainables["layer"]["kernel"])
+        length = _length(matrix)
+        rows = matrix.astype(length.dtype) / length * trainables["scale"].astype(length.dtype)[:, None]
+        return self._apply(x, back(rows)), non_trainables
+
+
+class SpectralNorm(_Normalized):
+    r"""Divide a kernel by its largest singular value, so that the layer is 1-Lipschitz: shapes as those of ``layer``.
+
+    .. math:: \bar W = W / \sigma, \quad \sigma = u^T W v
+
+    The singular vectors :math:`u` and :math:`v` are found by power iteration, a little further in each training step:
+    :math:`u` is the non-trainable, ``{"vector": u}``. Gradients take it as a constant. Trainables are those of ``layer``.
+    A convolution's kernel counts as a matrix with a row for each channel of the output, as in PyTorch.
+
+    Args:
+      layer: a :class:`Linear`, :class:`Conv` or :class:`ConvTranspose`.
+      iterations: how many steps of the power iteration in each training step.
+
+    Raises:
+      ValueError: if ``layer`` is another one.
+      LayerError: if ``inference_mode`` is traced.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> layer, x = nn.SpectralNorm(nn.Linear(3)), jnp.eye(4)
+      >>> trainables, non_trainables = layer.init(jax.random.key(0), x)
+      >>> y, _ = layer.fwd(x, trainables, non_trainables)  # the normalized kernel itself
+      >>> bool(jnp.linalg.svd(y, compute_uv=False)[0].round(2) == 1)
+      True
+
+    Reference: Miyato, Kataoka, Koyama and Yoshida, *Spectral Normalization for Generative Adversarial Networks* (2018).
+    """
+
+    iterations: int = hyperparameter(integer, default=1)
+
+    def init(self, key, x):
+        key, vector_key = jax.random.split(key)
+        trainables, matrix = self._init_layer(key, x)
+        matrix = matrix.astype(accumulator(matrix.dtype))
+        vector = jax.random.normal(vector_key, matrix.shape[:1], matrix.dtype)
+        return trainables, {"vector": _iterate(matrix, vector, 15)}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        self.check_inference_mode(inference_mode)
+        matrix, back = self._matrix(trainables["kernel"])
+        matrix, u = matrix.astype(non_trainables["vector"].dtype), non_trainables["vector"]
+        if not inference_mode:
+            u = _iterate(lax.stop_gradient(matrix), u, self.iterations)
+        sigma = jnp.sqrt(jnp.sum(jnp.square(u @ matrix)))  # u @ matrix is sigma v
+        return self._apply(x, back(matrix / sigma)), {"vector": u}
+
+
+def _length(matrix):
+    """The lengths of the rows, as a column; in float32 at least."""
+    wide = matrix.astype(accumulator(matrix.dtype))
+    return jnp.sqrt(jnp.sum(jnp.square(wide), axis=1, keepdims=True))
+
+
+def _unit(vector):
+    return vector * lax.rsqrt(jnp.sum(jnp.square(vector)) + jnp.asarray(1e-24, vector.dtype))
+
+
+def _iterate(matrix, u, times):
+    for _ in range(times):
+        u = _unit(matrix @ _unit(matrix.T @ u))
+    return u
