@@ -158,14 +158,17 @@ def test_any_program_from_the_command_line(tmp_path):
     assert done.stdout.strip() == "['--flag', '1'] True False", done.stderr
 
 
-class OneNotebook(Book):
-    """The book, but for a single notebook of the test's own."""
+def notebooks_in(folder):
+    """The book, but for the notebooks, which are the test's own."""
 
-    def notebook(self, name):
-        return pathlib.Path(name)
+    class Notebooks(Book):
+        def notebook(self, name):
+            return folder / f"{name}.ipynb"
 
-    def relative(self, path):
-        return path.name
+        def relative(self, path):
+            return path.name
+
+    return Notebooks()
 
 
 @pytest.mark.parametrize("precision", [None, "highest"])
@@ -175,7 +178,7 @@ def test_a_chapter_whose_assertion_misses_its_tolerance(tmp_path, precision):
     path = tmp_path / "chapter.ipynb"
     cells = [nbformat.v4.new_code_cell(code), nbformat.v4.new_code_cell(claim)]
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    passed, text = rehearse._notebook(str(path), book=OneNotebook())
+    passed, text = rehearse._notebook(str(path), book=notebooks_in(tmp_path))
     assert passed == (precision == "highest")
     if not passed:
         assert re.search("(?s)code cell 1 failed.*AssertionError", text)
@@ -193,6 +196,6 @@ assert jnp.any(jax.jit(lambda x, y: x * x - y)(x, square) != 0), "the last bits 
 def test_a_chapter_that_depends_on_the_cpu(tmp_path):
     path = tmp_path / "chapter.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(FUSED)]), path)
-    passed, text = rehearse._notebook(str(path), book=OneNotebook())
+    passed, text = rehearse._notebook(str(path), book=notebooks_in(tmp_path))
     assert not passed and "the last bits differ" in text
     assert "rounding alone: passes" in text and "second-cpu alone: fails" in text
