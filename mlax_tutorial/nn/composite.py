@@ -311,7 +311,7 @@ class Call:
 
     @property
     def position(self) -> Any:
-        """How many steps came before this input: 0 in ``fwd``, in ``decode`` an int32 scalar, which may be traced."""
+        """How many steps came before this input. It is 0 in ``fwd``; in ``decode`` an int32 scalar, which may be traced."""
         return self._run.position
 
     def takes(self, inputs: dict) -> dict:
