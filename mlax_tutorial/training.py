@@ -22,6 +22,8 @@ from mlax_tutorial.optim import Optimizer
 from mlax_tutorial.optim.drop_in import advance, check_optimizer
 from mlax_tutorial.optim.paths import flatten
 
+__all__ = ["Progress", "State", "batches", "fit", "is_right", "make_evaluation", "make_step"]
+
 
 def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
     """Draw the order of one epoch, cut into batches.

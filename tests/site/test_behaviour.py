@@ -93,7 +93,7 @@ def test_launch_link(site, chapter):
 
 def test_launch_link_is_a_button(page, some_chapter):
     page.goto("/" + some_chapter)
-    assert page.get_by_role("link", name="Open in Colab").is_visible()
+    assert page.get_by_role("link", name="Open in Colab", exact=True).is_visible()
 
 
 def test_download_link_leads_to_the_notebook(site, chapter):
