@@ -237,12 +237,7 @@ class Layer:
         self, variables, shapes: dict[str, tuple[int | None, ...]], role: str = "trainables"
     ) -> None:
         """Refuse variables whose names or shapes do not fit; ``None`` stands for any size."""
-        if not isinstance(variables, dict) or variables.keys() != shapes.keys():
-            raise LayerError(
-                self,
-                f"{role} expect a dict with keys {sorted(shapes)}, got {describe(variables)}: pass "
-                f"the {role} that this model's own init returned.",
-            )
+        self.check_names(variables, shapes, role)
         for name, wanted in shapes.items():
             if not is_floating(variables[name]):
                 raise LayerError(
@@ -258,6 +253,15 @@ class Layer:
                     f"{name} expects shape {shape}, got {describe(variables[name])}: these {role}, or "
                     "this input, belong to another model.",
                 )
+
+    def check_names(self, variables, names, role: str = "trainables") -> None:
+        """Refuse variables of other names."""
+        if not isinstance(variables, dict) or variables.keys() != set(names):
+            raise LayerError(
+                self,
+                f"{role} expect a dict with keys {sorted(names)}, got {describe(variables)}: pass "
+                f"the {role} that this model's own init returned.",
+            )
 
     def check_pair(self, method: str, result) -> tuple[Any, Any]:
         """Refuse what ``init``, ``fwd`` or one like it may not return: a dict of two, say, would come apart into its names."""

@@ -31,12 +31,13 @@ class _Normalized(Layer):
     def decodes(self):
         return self.layer.decodes
 
-    def _matrix(self, kernel):
+    def _matrix(self, trainables):
         if isinstance(self.layer, Linear):
-            axis = 0 if self.layer.transposed_kernel else 1
+            axis, ndim = (0 if self.layer.transposed_kernel else 1), 2
         else:
-            axis = self.layer._specs[1].index("O")
-        matrix = jnp.moveaxis(kernel, axis, 0)
+            axis, ndim = self.layer._specs[1].index("O"), len(self.layer._specs[1])
+        self.check_variables(trainables, {"kernel": (None,) * ndim})
+        matrix = jnp.moveaxis(trainables["kernel"], axis, 0)
         return matrix.reshape(matrix.shape[0], -1), lambda rows: jnp.moveaxis(
             rows.reshape(matrix.shape), 0, axis
         )
@@ -44,7 +45,7 @@ class _Normalized(Layer):
     def _init_layer(self, key, x):
         with located(".layer", self.layer):
             trainables, _ = self.layer.init(key, x)
-        return trainables, self._matrix(trainables["kernel"])[0]
+        return trainables, self._matrix(trainables)[0]
 
     def _apply(self, x, kernel):
         with located(".layer", self.layer):
@@ -64,6 +65,7 @@ class WeightNorm(_Normalized):
 
     Raises:
       ValueError: if ``layer`` is another one.
+      LayerError: if the variables are those of another model, of ``layer`` alone, say.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -81,7 +83,9 @@ class WeightNorm(_Normalized):
         return {"layer": trainables, "scale": _length(matrix)[:, 0].astype(matrix.dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        matrix, back = self._matrix(trainables["layer"]["kernel"])
+        self.check_names(trainables, ("layer", "scale"))
+        matrix, back = self._matrix(trainables["layer"])
+        self.check_variables({"scale": trainables["scale"]}, {"scale": matrix.shape[:1]})
         length = _length(matrix)
         rows = matrix.astype(length.dtype) / length * trainables["scale"].astype(length.dtype)[:, None]
         return self._apply(x, back(rows)), non_trainables
@@ -102,7 +106,7 @@ class SpectralNorm(_Normalized):
 
     Raises:
       ValueError: if ``layer`` is another one.
-      LayerError: if ``inference_mode`` is traced.
+      LayerError: if ``inference_mode`` is traced, or the variables are those of another model.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -127,7 +131,8 @@ class SpectralNorm(_Normalized):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_inference_mode(inference_mode)
-        matrix, back = self._matrix(trainables["kernel"])
+        matrix, back = self._matrix(trainables)
+        self.check_variables(non_trainables, {"vector": matrix.shape[:1]}, "non_trainables")
         matrix, u = matrix.astype(non_trainables["vector"].dtype), non_trainables["vector"]
         if not inference_mode:
             u = _iterate(lax.stop_gradient(matrix), u, self.iterations)

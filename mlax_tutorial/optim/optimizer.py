@@ -35,13 +35,7 @@ class Transformation(Tunable):
 
     def check_trainables(self, trainables: Any) -> None:
         """Refuse trainables that are no floating-point arrays, a model in their place, say."""
-        refuse_layers(type(self).__name__, trainables, OptimizerError)
-        for path, leaf in zip(*flatten(trainables)[:2]):
-            if not is_floating(leaf):
-                self.refuse(
-                    f"trainables{path} expects an array of floating-point numbers, got "
-                    f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
-                )
+        check_weights(type(self).__name__, trainables)
 
     def check_step(
         self, gradients: Any, state: Any, trainables: Any, kind: type = object, **fields: bool
@@ -139,6 +133,21 @@ def increment(count: Any) -> Any:
     return count + (count < jnp.iinfo(jnp.int32).max).astype(count.dtype)
 
 
+def check_weights(name: str, trainables: Any) -> None:
+    """Refuse trainables that are no floating-point arrays, a model in their place, say.
+
+    Raises:
+      OptimizerError: in the name of ``name``.
+    """
+    refuse_layers(name, trainables, OptimizerError)
+    for path, leaf in zip(*flatten(trainables)[:2]):
+        if not is_floating(leaf):
+            raise OptimizerError(
+                f"{name}: trainables{path} expects an array of floating-point numbers, got "
+                f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
+            )
+
+
 def apply_updates(trainables: Any, updates: Any) -> Any:
     """Add ``updates`` to ``trainables``; pure. Works with the updates of any Optax optimizer, too.
 
@@ -152,7 +161,7 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
       The new weights, in the dtypes of the old.
 
     Raises:
-      ValueError: if the structures or the shapes differ.
+      ValueError: if the structures or the shapes differ, or a weight is no array of floating-point numbers.
 
     Example:
       >>> import jax.numpy as jnp
@@ -161,7 +170,7 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
       {'bias': Array([1.5, 0.5], dtype=float32)}
     """
 
-    refuse_layers("apply_updates", trainables)
+    check_weights("apply_updates", trainables)
     mend = "updates and trainables must come from one model."
     check_like(
         "apply_updates: updates", updates, trainables, mend

@@ -6,8 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import function as callable_
-from mlax_tutorial.optim.tunable import Tunable, at_least, number, switch, whole
+from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.optim.tunable import OptimizerError, Tunable, at_least, number, switch, whole
 
 
 class Schedule(Tunable):
@@ -58,6 +60,9 @@ class Function(Schedule):
     Args:
       function: from a count, an int32 scalar, to a number.
 
+    Raises:
+      OptimizerError: if the function returns several numbers for one count.
+
     Example:
       >>> import optax
       >>> from mlax_tutorial import optim
@@ -69,7 +74,12 @@ class Function(Schedule):
 
     def __call__(self, count):
         with jax.numpy_dtype_promotion("standard"):  # it was written elsewhere
-            return jnp.asarray(self.function(_counts(count)), jnp.float32)
+            found = jnp.asarray(self.function(_counts(count)), jnp.float32)
+        if found.ndim > jnp.ndim(count):  # each column of a kernel would get a rate of its own
+            raise OptimizerError(
+                f"Function: {show(self.function)} must return one number for a count, got {describe(found)}."
+            )
+        return found
 
 
 class Constant(Schedule):

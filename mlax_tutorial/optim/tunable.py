@@ -35,8 +35,8 @@ class Tunable:
 
     The public constructor checks numbers and stores them as strong float32 (or int32) scalars, so that ``0.1``,
     ``jnp.float32(0.1)`` and ``1`` are one type to ``jax.jit``. JAX takes the pytree apart and puts it together
-    without the constructor, so tracers and placeholders pass. Switches count by value, functions included: a
-    lambda that is written in a loop does not trace again.
+    without the constructor, so tracers and placeholders pass. Switches count by value, functions by identity: a
+    lambda that is written again traces again.
     """
 
     def __init_subclass__(cls, **options):

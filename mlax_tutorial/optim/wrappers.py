@@ -34,7 +34,7 @@ class Freeze(Wrapper):
     Args:
       optimizer: trains the others.
       where: which weights are frozen: a pattern of whole paths, in which ``*`` stands for anything, ``"[0]*"``, say; or a
-        function from a path, such as ``[3]['kernel']``, to whether it is, which counts by value. Static.
+        function from a path, such as ``[3]['kernel']``, to whether it is, which counts by identity. Static.
 
     Raises:
       OptimizerError: if ``where`` chooses no weight or all, and when gradients, state and trainables differ in structure or shape.

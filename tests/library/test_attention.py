@@ -247,7 +247,7 @@ def test_wrong_calls(wrong, message):
     [
         (dict(heads=4, kv_heads=3), "kv_heads must divide heads=4"),
         (dict(heads=0), "heads must be an integer of at least 1"),
-        (dict(heads=2, rotary_base=float("nan")), "rotary_base must be a number above 1"),
+        (dict(heads=2, rotary_base=float("nan")), "rotary_base must be a finite number above 0"),
         (dict(heads=2, causal=1), "causal must be True or False"),
     ],
 )
@@ -258,7 +258,7 @@ def test_wrong_hyperparameters(options, message):
 
 def test_a_traced_base_is_told_as_such():
     with pytest.raises(
-        ValueError, match="rotary_base must be a number above 1.*, not a traced value: hyperp"
+        ValueError, match="rotary_base must be a finite number above 0, not a traced value: hyperp"
     ):
         jax.jit(lambda base: nn.MultiHeadAttention(2, rotary_base=base))(3.0)
 

@@ -224,6 +224,36 @@ LAYERS = {
         lambda: Silent(LINEAR).fwd(X, {"child": KERNEL}, ()),
         r"^Silent: forward must return the output, got None",
     ),
+    "WeightNorm, the trainables of the layer alone": (
+        lambda: nn.WeightNorm(LINEAR).fwd(X, KERNEL, ()),
+        r"^WeightNorm: trainables expect a dict with keys \['layer', 'scale'\], got a dict with keys \['kernel'\]",
+    ),
+    "WeightNorm, one scale for all": (
+        lambda: nn.WeightNorm(LINEAR).fwd(X, {"layer": KERNEL, "scale": np.ones(1, "float32")}, ()),
+        r"^WeightNorm: scale expects shape \(3,\), got float32\[1\]",
+    ),
+    "WeightNorm, no kernel": (
+        lambda: nn.WeightNorm(LINEAR).fwd(X, {"layer": (), "scale": np.ones(3, "float32")}, ()),
+        r"^WeightNorm: trainables expect a dict with keys \['kernel'\], got a tuple of length 0",
+    ),
+    "WeightNorm, a kernel of another rank": (
+        lambda: nn.WeightNorm(nn.Conv(3, 2)).fwd(
+            SEQUENCE, {"layer": KERNEL, "scale": np.ones(3, "float32")}, ()
+        ),
+        r"^WeightNorm: kernel expects shape \(…, …, …\), got float32\[4,3\]",
+    ),
+    "SpectralNorm, no vector": (
+        lambda: nn.SpectralNorm(LINEAR).fwd(X, KERNEL, ()),
+        r"^SpectralNorm: non_trainables expect a dict with keys \['vector'\], got a tuple of length 0",
+    ),
+    "SpectralNorm, the vector of another layer": (
+        lambda: nn.SpectralNorm(LINEAR).fwd(X, KERNEL, {"vector": np.ones(4, "float32")}),
+        r"^SpectralNorm: vector expects shape \(3,\), got float32\[4\]",
+    ),
+    "SpectralNorm, the trainables of WeightNorm": (
+        lambda: nn.SpectralNorm(LINEAR).fwd(X, {"layer": KERNEL, "scale": X[0]}, {"vector": X[0]}),
+        r"^SpectralNorm: trainables expect a dict with keys \['kernel'\], got a dict with keys \['layer', 'scale'\]",
+    ),
     "a Composite's trainables": (
         lambda: Own(LINEAR).fwd(X, None, ()),
         r"^Own: trainables expect a dict with keys \['child'\], got None",
@@ -318,10 +348,6 @@ OPTIMIZERS = [
 ]
 STEPS = {
     "no gradients": ((None, "state", WEIGHTS), r"gradients\['b'\] expects \(2,\), got nothing"),
-    "gradients of integers": (
-        ({"w": integers(3), "b": integers(2)}, "state", WEIGHTS),
-        rf"gradients\['b'\] {FLOATING} int32: pass what jax\.grad returned",
-    ),
     "gradients that are numbers": (
         ({"w": 1.0, "b": 2.0}, "state", WEIGHTS),
         r"gradients\['b'\] expects \(2,\), got \(\)",
@@ -340,15 +366,15 @@ STEPS = {
 UPDATES = {
     "none": (
         (WEIGHTS, None),
-        r"updates differ from the trainables: missing: \['b'\], float32\[2\]; missing: \['w'\], float32\[3\]",
+        r"updates\['b'\] expects \(2,\), got nothing: updates and trainables must come from one model",
     ),
     "a list": (
         (WEIGHTS, [WEIGHTS["w"]]),
-        r"updates differ from the trainables: .*unexpected: \[0\], float32\[3\]: updates and",
+        r"updates\['b'\] expects \(2,\), got nothing",
     ),
     "another container": (
         ([jnp.ones(3)], (jnp.ones(3),)),
-        r"updates differ from the trainables: expects the containers .*\(\[\*\]\), got .*\(\(\*,\)\)",
+        r"updates expects the containers .*\(\[\*\]\), got .*\(\(\*,\)\)",
     ),
     "a model": (
         (LINEAR, ()),
@@ -356,7 +382,7 @@ UPDATES = {
     ),
     "other names": (
         (WEIGHTS, {"w": WEIGHTS["w"], "c": WEIGHTS["b"]}),
-        r"updates differ from the trainables: missing: \['b'\], float32\[2\]; unexpected: \['c'\], float32\[2\]",
+        r"updates\['b'\] expects \(2,\), got nothing",
     ),
     "weights of integers": (
         ({"w": integers(3)}, {"w": jnp.ones(3)}),
@@ -382,16 +408,11 @@ def test_wrong_hyperparameters(wrong, message):
         wrong()
 
 
-def speaker(optimizer):
-    """A chain leaves the checks to its parts."""
-    return "SGD" if isinstance(optimizer, optim.Chain) else type(optimizer).__name__
-
-
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
 @cases(STEPS)
 def test_wrong_steps(optimizer, wrong, message):
     gradients, _, trainables = wrong
-    with pytest.raises(optim.OptimizerError, match=f"^{speaker(optimizer)}: {message}"):
+    with pytest.raises(optim.OptimizerError, match=f"^{type(optimizer).__name__}: {message}"):
         optimizer.step(gradients, optimizer.init(WEIGHTS), trainables)
 
 
@@ -432,11 +453,9 @@ def test_a_model_is_no_weights(name):
 
 @pytest.mark.parametrize("cls", [optim.MasterWeights, optim.ExponentialMovingAverage, optim.Packed])
 def test_a_state_that_holds_weights_is_not_made_of_outlines(cls):
+    """JAX says so, and names what came; under ``jax.eval_shape``, outlines are welcome."""
     outlines = jax.eval_shape(lambda: WEIGHTS)
-    with pytest.raises(
-        optim.OptimizerError,
-        match=rf"^{cls.__name__}: trainables\['b'\] expects an array, got an outline: .*jax\.eval_shape\(optimizer\.init",
-    ):
+    with pytest.raises(TypeError, match="ShapeDtypeStruct"):
         cls(optim.SGD(0.1)).init(outlines)
     jax.eval_shape(cls(optim.SGD(0.1)).init, outlines)
 
@@ -444,15 +463,8 @@ def test_a_state_that_holds_weights_is_not_made_of_outlines(cls):
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda optimizer: type(optimizer).__name__)
 def test_a_step_is_not_taken_with_outlines(optimizer):
     outlines, state = jax.eval_shape(lambda: WEIGHTS), optimizer.init(WEIGHTS)
-    for role, arguments in (
-        ("gradients", (outlines, state, WEIGHTS)),
-        ("trainables", (WEIGHTS, state, outlines)),
-    ):
-        with pytest.raises(
-            optim.OptimizerError,
-            match=rf"{role}\['b'\] expects an array, got an outline: .*jax\.eval_shape\(optimizer\.step",
-        ):
-            optimizer.step(*arguments)
+    with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+        optimizer.step(outlines, state, WEIGHTS)
     jax.eval_shape(optimizer.step, outlines, state, outlines)
 
 

@@ -269,7 +269,10 @@ def test_gradients_of_frozen_weights_are_not_computed(optimized):
     assert text.count("dot(") == 2  # one forward, one for the head
 
 
-def test_lambdas_written_again_do_not_trace_again():
+def test_a_lambda_written_again_traces_again_but_not_a_partial():
+    def within(name, path):
+        return name in path
+
     traces = []
 
     @jax.jit
@@ -278,8 +281,11 @@ def test_lambdas_written_again_do_not_trace_again():
         return optimizer.init(WEIGHTS)
 
     for name in ("kernel", "kernel", "bias"):
-        init(optim.AdamW(0.1, where=lambda path, name=name: name in path))
+        init(optim.AdamW(0.1, where=functools.partial(within, name)))
     assert len(traces) == 2
+    for _ in range(2):
+        init(optim.AdamW(0.1, where=lambda path: "kernel" in path))
+    assert len(traces) == 4
 
 
 def test_optimizers_nest():

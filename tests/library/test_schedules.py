@@ -130,6 +130,16 @@ WRONG = {
     "every 0": (lambda: optim.StepDecay(0.1, every=0), r"^StepDecay: every must be a whole number"),
     "every NaN": (lambda: optim.StepDecay(0.1, every=np.nan), r"^StepDecay: every must be .* got nan"),
     "no function": (lambda: optim.Function(0.1), r"^Function: function must be a function, .*got 0.1"),
+    "the name of a schedule": (
+        lambda: optim.Function("cosine"),
+        r"^Function: function must be a function, got 'cosine'",
+    ),
+    "a function that returns several rates": (
+        lambda: optim.SGD(lambda count: jnp.full((1, 2), 0.1)).step(
+            WEIGHTS, optim.SGD(optim.Constant(0.1)).init(WEIGHTS), WEIGHTS
+        ),
+        r"^Function: <lambda> must return one number for a count, got float32\[1,2\]",
+    ),
     "a class to follow": (
         lambda: optim.WarmUp(optim.Constant, 3),
         r"^WarmUp: schedule must be .*, an optim.Schedule, or a function of the count, got Constant",
