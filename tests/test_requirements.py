@@ -256,9 +256,13 @@ def written_by_hand(name, text):
 
 
 def test_one_file_names_the_public_repository():
+    """And the README, for those who read nothing else: its addresses are the same."""
     slug = project.repository().removeprefix("https://github.com/")
     naming = {name for name, text in tracked().items() if slug in written_by_hand(name, text)}
-    assert naming == {"pyproject.toml"}
+    assert naming == {"pyproject.toml", "README.md"}
+    said = read("README.md")
+    assert f"git clone {project.repository()} " in said
+    assert f"<{project.page_url('').partition('/.html')[0]}>" in said
 
 
 def test_no_file_depends_on_a_folder_outside_of_the_repository():

@@ -234,7 +234,8 @@ def test_nothing_heavy_is_imported_early():
         "assert not [m for m in sys.modules if m.startswith(('mlax_tutorial.checking', 'mlax_tutorial.exercises'))]\n"
         "from mlax_tutorial import checking, __main__\n"
         "assert __main__.main(['exercises']) == 0\n"
-        "loaded = {'hypothesis', 'IPython', 'matplotlib', 'pytest'} & set(sys.modules)\n"
+        # a thread imports hypothesis while the reader writes
+        "loaded = {'IPython', 'matplotlib', 'pytest'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
