@@ -91,7 +91,7 @@ test-library: .venv/.made ## the package, its docstrings, the exercises, the too
 	$(PYTHON) $(PYTEST) $(NEWEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)
-	$(PYTHON) $(PYTEST) $(NEWEST) --no-loadscope-reorder $(NBVAL) book
+	$(PYTHON) $(PYTEST) $(NEWEST) $(NBVAL) book
 
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site
