@@ -357,8 +357,8 @@ def standardize(x, mean, variance, epsilon: float, scale=None, bias=None):
 
     Example:
       >>> import jax.numpy as jnp
-      >>> standardize(jnp.array([1.0, 3.0]), jnp.array([2.0]), jnp.array([1.0]), epsilon=1e-5)
-      Array([-0.999995,  0.999995], dtype=float32)
+      >>> standardize(jnp.array([1.0, 3.0]), jnp.array([2.0]), jnp.array([3.0]), epsilon=1.0)
+      Array([-0.5,  0.5], dtype=float32)
     """
     factor = lax.rsqrt(variance + jnp.asarray(epsilon, variance.dtype))
     if scale is not None:
