@@ -7,12 +7,9 @@ a line in the listing beside it, `__init__.py`. The files are read as text: noth
 import ast
 import dataclasses
 import pathlib
-import re
 
 from tools.notebooks import sources, tables
 from tools.notebooks.places import Book, Problem
-
-HEADING = re.compile(r"^#{2,4}\s+(Exercise: (\w+) ([★☆]{3}) \((\d+) min\))[ \t]*$", re.MULTILINE)
 
 PAGE = """\
 ---
@@ -77,7 +74,7 @@ def _read(path: pathlib.Path, name: str) -> Exercise:
 def headings(cells) -> list[str]:
     """The headings of exercises in a chapter's text, in their order."""
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
-    return [match[1] for text in texts for match in HEADING.finditer(text)]
+    return [match[1] for text in texts for match in sources.EXERCISE.finditer(text)]
 
 
 def _slug(heading: str) -> str:
