@@ -5,7 +5,7 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book notebooks lab serve test check test-library test-book test-site test-oldest test-rounding \
+.PHONY: help env book gallery notebooks lab serve test check test-library test-book test-site test-oldest test-rounding \
         test-tpu test-colab test-all bench clean
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
@@ -13,8 +13,8 @@ PYTHON := .venv/bin/python
 PYTEST := -m pytest -q -n 2 --dist loadfile
 # Files that passed before, in the environment that is named, are left out; see "What is remembered" in CONTRIBUTING.md.
 PASSED := -p tools.passed.plugin --passed
-# On the newest JAX only the answers to the exercises are remembered: the rest is cheap.
-NEWEST := $(PASSED) newest --passed-under tests/exercises
+# On the newest JAX the chapters are compared in each run; the record says which of them take long and come first.
+NEWEST := $(PASSED) newest --passed-under tests
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html
@@ -92,6 +92,9 @@ test-library: .venv/.made ## the package, its docstrings, the exercises, the too
 
 test-book: .venv/.made ## compare every stored output (nbval)
 	$(PYTHON) $(PYTEST) $(NEWEST) $(NBVAL) book
+
+gallery: .venv/.made ## picture every component in every state into _build/gallery, to be looked at
+	$(PYTHON) -m tests.site.gallery _build/gallery
 
 test-site: book ## the rendered book in a browser
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site

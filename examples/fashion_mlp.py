@@ -3,11 +3,14 @@
     .venv/bin/python -m examples.fashion_mlp                 # train, test, and print the accuracy
     .venv/bin/python -m examples.fashion_mlp --validate      # for tuning: hold out 5,000 training images instead
     .venv/bin/python -m examples.fashion_mlp --record        # both, and write examples/results/fashion_mlp.json
+    .venv/bin/python -m examples.fashion_mlp --checkpoints DIR   # go on from what lies there, bit for bit
 
-The settings below were chosen on the held-out images alone; the test images are looked at once, at the end.
+The loop is the one that the book's chapter on it builds. The settings below were chosen on the held-out images alone; the test images
+are looked at once, at the end.
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import math
@@ -19,9 +22,10 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
-from mlax_tutorial import data, nn, optim, training
+from mlax_tutorial import data, nn, optim, saving, training
 
 RESULT = Path(__file__).parent / "results" / "fashion_mlp.json"
 HELD_OUT = 5_000
@@ -60,32 +64,88 @@ def on_device(part):
     return jnp.asarray(part.images, jnp.float32) / 255, jnp.asarray(part.labels)
 
 
-def train(train_set, test_set, epochs, seed, watch=False):
+@jax.jit
+def take(number, order, keys, images, labels):
+    """The key and the batch of one step. Op by op, the three would be dispatched one after the other."""
+    return keys[number], images[order[number]], labels[order[number]]
+
+
+def run_epoch(step, optimizer, run, images, labels):
+    """One epoch; ``run`` holds all that it depends on: the state, the key, and the number of epochs done."""
+    key, order_key, steps_key = jax.random.split(run["key"], 3)
+    order = training.batches(order_key, len(images), BATCH_SIZE)
+    keys = jax.random.split(steps_key, len(order))
+    state, losses = run["state"], []
+    for number in range(len(order)):
+        state, loss = step(optimizer, state, *take(number, order, keys, images, labels))
+        losses.append(loss)  # on the device: float(loss) would wait for each step
+    run = {"state": state, "key": key, "epoch": run["epoch"] + 1}
+    return run, float(np.mean(jax.device_get(losses)))
+
+
+def save(checkpoints, run, losses, settings):
+    arrays = {
+        "losses": jnp.float32(losses),
+        "settings": jnp.int32(settings),
+        "epoch": jnp.int32(run["epoch"]),
+    }
+    checkpoints.save(run["epoch"], run | arrays)
+
+
+def resume(checkpoints, run, settings):
+    """The last checkpoint, with the losses so far; or the run as it is, where there is none.
+
+    Raises:
+      CheckpointError: if what lies there is of another seed or another number of epochs, on which the rates depend.
+    """
+    epoch = checkpoints.latest_step()
+    if epoch is None:
+        return run, []
+    arrays = {"losses": jnp.zeros(epoch), "settings": jnp.int32(settings), "epoch": jnp.int32(epoch)}
+    saved = checkpoints.restore(jax.eval_shape(lambda: run | arrays))
+    if saved["settings"].tolist() != list(settings):
+        raise saving.CheckpointError(
+            f"{checkpoints.directory} holds a run of other epochs or another seed, {saved['settings'].tolist()}: name another directory"
+        )
+    losses = saved.pop("losses").tolist()
+    del saved["settings"]
+    print(f"resumed after epoch {epoch}")
+    return saved | {"epoch": epoch}, losses
+
+
+def train(train_set, test_set, epochs, seed, watch=False, directory=None):
     """Train; then, or with ``watch`` after each epoch, test.
+
+    Args:
+      directory: where a checkpoint is written after each epoch, and training goes on from the last one.
 
     Returns:
       The accuracies on the test set, of one epoch each, the last one last; and the mean loss of each epoch.
     """
-    init_key, fit_key = jax.random.split(jax.random.key(seed))
+    init_key, key = jax.random.split(jax.random.key(seed))
     images, labels = on_device(train_set)
-    optimizer = schedule(epochs)
+    optimizer, step = schedule(epochs), training.make_step(MODEL, loss)
     trainables, non_trainables = MODEL.init(init_key, images[:1])
-    variables = trainables, non_trainables, optimizer(0).init(trainables)
+    state = training.State(trainables, non_trainables, optimizer(0).init(trainables))
+    run, losses, accuracies = {"state": state, "key": key, "epoch": 0}, [], []
     evaluate, test_arrays = training.make_evaluation(MODEL, training.is_right), on_device(test_set)
-    losses, accuracies = [], []
-
-    def each_epoch(epoch, trainables, non_trainables, value):
-        losses.append(value)
-        line = f"epoch {epoch + 1:2d} of {epochs}: loss {value:.3f}"
-        if watch or epoch == epochs - 1:
-            accuracies.append(float(evaluate(trainables, non_trainables, *test_arrays)))
-            line += f", accuracy {accuracies[-1]:.2%}"
-        print(line)
-
-    training.fit(
-        fit_key, training.make_step(MODEL, loss), optimizer, variables, images, labels,
-        epochs=epochs, batch_size=BATCH_SIZE, each_epoch=each_epoch,
-    )  # fmt: skip
+    with saving.Checkpoints(directory) if directory else contextlib.nullcontext() as checkpoints:
+        if checkpoints is not None:
+            run, losses = resume(checkpoints, run, (epochs, seed))
+        while run["epoch"] < epochs:
+            run, value = run_epoch(step, optimizer(run["epoch"]), run, images, labels)
+            losses.append(value)
+            line = f"epoch {run['epoch']:2d} of {epochs}: loss {value:.3f}"
+            if watch:
+                accuracies.append(
+                    float(evaluate(run["state"].trainables, run["state"].non_trainables, *test_arrays))
+                )
+                line += f", accuracy {accuracies[-1]:.2%}"
+            print(line)
+            if checkpoints is not None:
+                save(checkpoints, run, losses, (epochs, seed))
+    if not watch:
+        accuracies.append(float(evaluate(run["state"].trainables, run["state"].non_trainables, *test_arrays)))
     return accuracies, losses
 
 
@@ -104,6 +164,9 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where the whole set's four files are, or shall be put")
     parser.add_argument("--embedded", action="store_true", help="for a quick look: the part in the package")
+    parser.add_argument(
+        "--checkpoints", type=Path, help="a directory: save after each epoch, resume from the last"
+    )
     parser.add_argument("--validate", action="store_true", help="test on held-out training images")
     parser.add_argument(
         "--record", action="store_true", help="validate, train on all, test, write the result"
@@ -113,6 +176,8 @@ def main(arguments=None):
         parser.error(f"--epochs must be at least 1, got {options.epochs}")
     if options.record and (options.validate or options.embedded):
         parser.error("--record is for the whole set, and validates by itself")
+    if options.checkpoints and (options.record or options.validate):
+        parser.error("--checkpoints is for one training, of all training images")
     try:
         if options.embedded and options.folder:
             raise data.DataError("--folder is for the whole set, --embedded for the part in the package")
@@ -127,7 +192,12 @@ def main(arguments=None):
         if options.validate:
             return held_out[-1]
     start = time.perf_counter()
-    (accuracy,), losses = train(train_set, test_set, options.epochs, options.seed)
+    try:
+        (accuracy,), losses = train(
+            train_set, test_set, options.epochs, options.seed, directory=options.checkpoints
+        )
+    except saving.CheckpointError as error:
+        parser.exit(1, f"{error}\n")
     print(f"accuracy on {len(test_set.labels):,} test images: {accuracy:.2%}")
     if options.record:
         result = {

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.composite import Captured, Composite, Container, apply, gather, spread
+from mlax_tutorial.nn.composite import Captured, Composite, apply, gather, spread
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import (
     canonicalize_fields,
+    checked,
     floating_dtype,
     hyperparameter,
     optional,
@@ -100,12 +101,6 @@ class Policy:
         return f"Policy({', '.join(f'{name}={show(getattr(self, name))}' for name in names)})"
 
 
-def _policy(value) -> Policy:
-    if not isinstance(value, Policy):
-        raise ValueError("must be a precision.Policy")
-    return value
-
-
 class MixedPrecision(Wrapper):
     """What :meth:`Policy.apply` returns: a layer that keeps to a policy. Shape as the layer's.
 
@@ -135,15 +130,14 @@ class MixedPrecision(Wrapper):
     """
 
     layer: Layer = hyperparameter(child)
-    policy: Policy = hyperparameter(_policy)
+    policy: Policy
     decodes = Wrapper.decodes
 
     def __post_init__(self):
         super().__post_init__()
         if unknown := sorted(set(self.policy.exempt) - self.layer.inputs - {"x"}):
-            raise ValueError(f"MixedPrecision: exempt names {unknown[0]!r}, which the layer does not take.")
-        object.__setattr__(self, "_layer", _adapt(self.layer, self.policy))
-        object.__setattr__(self, "_mixed", _holds_a_policy(self.layer))
+            self.refuse(f"exempt names {unknown[0]!r}, which the layer does not take.")
+        vars(self)["_layer"] = _adapt(self.layer, self.policy)
 
     def __getitem__(self, index):
         layer = self.layer[index]
@@ -153,13 +147,13 @@ class MixedPrecision(Wrapper):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         x, inputs = self._enter(x, inputs)
         options = {"key": key, "inference_mode": inference_mode, **inputs}
-        weights = self._weights(trainables, self.policy.compute_dtype)
+        weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
         y, updated = apply(self._layer, "", "fwd", x, weights, non_trainables, **options)
         return self._leave(y), _like(updated, non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
         x, inputs = self._enter(x, inputs)
-        weights = self._weights(trainables, self.policy.compute_dtype)
+        weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
         y, cache = self._layer.decode(x, weights, non_trainables, cache, **inputs)
         return self._leave(y), cache
 
@@ -171,9 +165,6 @@ class MixedPrecision(Wrapper):
 
     def _leave(self, y):
         return cast(y, self.policy.output_dtype or self.policy.param_dtype)
-
-    def _weights(self, trainables, dtype):
-        return _cast_weights(self._layer, trainables, dtype) if self._mixed else cast(trainables, dtype)
 
     def _outline(self, records, path, key, x, **inputs):
         # Phase one does as fwd does, with weights in compute_dtype: what it notes is what each layer will meet.
@@ -189,7 +180,7 @@ class MixedPrecision(Wrapper):
         # A layer makes its trainables in the dtype of its input, if it does not say otherwise.
         records = {path: cast(given, self.policy.param_dtype) for path, given in records.items()}
         trainables, non_trainables = self._layer._build(records, path, key)
-        return self._weights(trainables, self.policy.param_dtype), non_trainables
+        return _cast_weights(self._layer, trainables, self.policy.param_dtype), non_trainables
 
     def _build_cache(self, records, path, length):
         return self._layer._build_cache(records, path, length)
@@ -208,11 +199,7 @@ def cast(tree: Any, dtype: Any) -> Any:
       >>> cast({"x": jnp.ones(2), "ids": jnp.arange(2)}, "bfloat16")
       {'ids': Array([0, 1], dtype=int32), 'x': Array([1, 1], dtype=bfloat16)}
     """
-    try:
-        dtype = floating_dtype(dtype)
-    except ValueError as error:
-        raise ValueError(f"cast: dtype {error}, got {show(dtype)}.") from None
-
+    dtype = checked("cast: dtype", floating_dtype, dtype)
     refuse_layers("cast", tree)
 
     def one(leaf):
@@ -235,39 +222,21 @@ class LossScale(Tunable):
     value: jax.Array = number(positive)
 
     def scale(self, loss: jax.Array) -> jax.Array:
-        """Multiply a loss, before it is differentiated; the result is at least float32.
-
-        Raises:
-          OptimizerError: if ``loss`` is no floating-point array.
-        """
-        if not is_floating(loss):
-            raise OptimizerError(
-                f"{type(self).__name__}: loss expects a floating-point array, got "
-                f"{describe(loss)}: scale the loss alone, inside the function to differentiate."
-            )
+        """Multiply a loss, before it is differentiated; the result is at least float32."""
         dtype = accumulator(loss.dtype)
         return jnp.asarray(loss, dtype) * self.value.astype(dtype)
 
     def unscale(self, gradients: Any) -> Any:
         """Divide gradients of a scaled loss; the results are at least float32, since float16
         would lose once more what scaling has saved.
-
-        Raises:
-          OptimizerError: if a gradient is no floating-point array.
         """
 
-        refuse_layers(f"{type(self).__name__}: gradients", gradients, OptimizerError)
-
-        def divide(path, gradient):
-            if not is_floating(gradient):
-                raise OptimizerError(
-                    f"{type(self).__name__}: gradients{jax.tree_util.keystr(path)} expects a "
-                    f"floating-point array, got {describe(gradient)}: pass what jax.grad returned."
-                )
+        def divide(gradient):
             dtype = accumulator(gradient.dtype)
             return jnp.asarray(gradient, dtype) / self.value.astype(dtype)
 
-        return jax.tree_util.tree_map_with_path(divide, gradients)
+        refuse_layers(f"{type(self).__name__}: gradients", gradients, OptimizerError)
+        return jax.tree.map(divide, gradients)
 
     def adjust(self, finite: jax.Array) -> "LossScale":
         """The scale for the next step.
@@ -278,11 +247,7 @@ class LossScale(Tunable):
         Raises:
           OptimizerError: if ``finite`` is something else.
         """
-        if not _is_bool(finite):
-            raise OptimizerError(
-                f"{type(self).__name__}: finite must be one bool, got {describe(finite)}: make it "
-                "with precision.all_finite(gradients)."
-            )
+        _check_finite(type(self).__name__, finite)
         return self
 
 
@@ -348,7 +313,7 @@ class DynamicLossScale(LossScale):
     count: jax.Array = number(functools.partial(whole, minimum=0), default=0)
 
     def adjust(self, finite):
-        super().adjust(finite)  # refuses what is no bool
+        _check_finite(type(self).__name__, finite)
         count = self.count + 1
         grown = self.value * self.factor
         grows = (count >= self.period) & jnp.isfinite(grown)
@@ -394,9 +359,7 @@ def accept(finite: jax.Array, new: Any, old: Any) -> Any:
       >>> accept(jnp.array(False), {"w": jnp.full(2, jnp.nan)}, {"w": jnp.ones(2)})
       {'w': Array([1., 1.], dtype=float32)}
     """
-    if not _is_bool(finite):
-        raise ValueError(f"accept: finite must be one bool, got {describe(finite)}.")
-
+    _check_finite("accept", finite)
     refuse_layers("accept", (new, old))
     check_like("accept: new", new, old, "a step must keep structure, shapes and dtypes.", of=describe)
     # Not jax.lax.cond, which copies: this is one more operation in the loop of the update.
@@ -476,10 +439,11 @@ def make_scaled_step(
     return compile_step("make_scaled_step", step, model, loss)
 
 
-def _is_bool(value):
-    return isinstance(value, bool) or (
-        getattr(value, "shape", None) == () and getattr(value, "dtype", None) == jnp.bool_
-    )
+def _check_finite(name, finite):
+    is_scalar = getattr(finite, "shape", None) == () and finite.dtype == jnp.bool_
+    if not (is_scalar or isinstance(finite, bool)):
+        mend = "make it with precision.all_finite(gradients)"
+        raise OptimizerError(f"{name}: finite must be one bool, got {describe(finite)}: {mend}.")
 
 
 def _like(updated, old):
@@ -487,11 +451,6 @@ def _like(updated, old):
     if isinstance(updated, Captured):
         return Captured(_like(updated.tree, old.tree), updated.found)
     return jax.tree.map(lambda new, old: new.astype(old.dtype) if is_floating(old) else new, updated, old)
-
-
-def _holds_a_policy(layer):
-    parts = layer._flat.values() if isinstance(layer, Container) else ()
-    return isinstance(layer, MixedPrecision) or any(map(_holds_a_policy, parts))
 
 
 def _cast_weights(layer, trainables, dtype):
@@ -503,30 +462,28 @@ def _cast_weights(layer, trainables, dtype):
     if not isinstance(layer, Composite):
         return cast(trainables, dtype)
     each = spread(layer, trainables, "trainables")
-    return gather(
-        layer._tree, {place: _cast_weights(layer._flat[place], each[place], dtype) for place in each}
-    )
+    casts = {place: _cast_weights(layer._flat[place], each[place], dtype) for place in each}
+    return gather(layer._tree, casts)
 
 
 def _adapt(value, policy):
     """A layer, and all it holds, with the policy's ``accum_dtype`` where it has none; and policies inside with its dtype for
     their outputs."""
     if type(value) is tuple:
-        items = tuple(_adapt(item, policy) for item in value)
-        return items if any(new is not old for new, old in zip(items, value)) else value
+        return tuple(_adapt(item, policy) for item in value)
+    if type(value) is dict:
+        return {name: _adapt(item, policy) for name, item in value.items()}
     if isinstance(value, MixedPrecision):
         inner = value.policy
         given = dataclasses.replace(inner, output_dtype=inner.output_dtype or policy.compute_dtype)
         return given.apply(value.layer)
     if not isinstance(value, Layer):
         return value
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    new = {
-        name: (old or policy.accum_dtype) if name == "accum_dtype" else _adapt(old, policy)
-        for name, old in fields.items()
-    }
-    if all(new[name] is fields[name] for name in fields):
-        return value
+    new = {name: _adapt(getattr(value, name), policy) for name in value._fields}
+    if "accum_dtype" in new:
+        new["accum_dtype"] = new["accum_dtype"] or policy.accum_dtype
     made = object.__new__(type(value))  # not by its constructor, which may have other parameters
     made.__setstate__(new)
+    if isinstance(made, Composite):  # what its children() made, too
+        made._hold(_adapt(made._tree, policy))
     return made

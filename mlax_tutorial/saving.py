@@ -12,6 +12,7 @@ Both need a package more: ``pip install orbax-checkpoint safetensors``.
 """
 
 import contextlib
+import functools
 import importlib
 import os
 from collections import Counter
@@ -23,7 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import integer, show
+from mlax_tutorial.nn.hyperparameters import checked, integer, show
+from mlax_tutorial.nn.numeric import is_array
 from mlax_tutorial.optim.paths import flatten, mismatch, refuse_layers, strangers
 
 
@@ -62,7 +64,7 @@ class Checkpoints:
     """
 
     def __init__(self, directory: str | os.PathLike, keep: int = 3):
-        self._keep = _integer("Checkpoints: keep", keep, 1)
+        self._keep = checked("Checkpoints: keep", integer, keep, CheckpointError)
         if not isinstance(directory, (str, os.PathLike)):
             raise CheckpointError(f"Checkpoints: directory must be a path, got {show(directory)}.")
         directory = os.fspath(directory)
@@ -87,17 +89,13 @@ class Checkpoints:
           Exception: what broke the save before, if something did.
         """
         manager, orbax = self._open(writes=True), self._orbax
-        step = _integer("save: step", step, 0)
+        step = checked("save: step", _whole, step, CheckpointError)
         last = manager.latest_step()
         if last is not None and step <= last:
-            raise CheckpointError(
-                f"save: step must come after the last that was saved, {last}, got {step}: go on "
-                "from there, or take another directory."
-            )
+            got = f"{last}, got {step}: go on from there, or take another directory"
+            raise CheckpointError(f"save: step must come after the last that was saved, {got}.")
         leaves = _named("save", state)
-        outline = {
-            name: {"shape": list(leaf.shape), "dtype": str(leaf.dtype)} for name, leaf in leaves.items()
-        }
+        outline = {name: {"shape": [*leaf.shape], "dtype": str(leaf.dtype)} for name, leaf in leaves.items()}
         parts = {"outline": orbax.args.JsonSave(outline)}
         # Orbax writes no array of size 0, and the outline tells all about it.
         arrays = {name: _portable(leaf) for name, leaf in leaves.items() if leaf.size}
@@ -134,7 +132,7 @@ class Checkpoints:
         steps = [] if manager is None else sorted(manager.all_steps())
         if not steps:
             raise CheckpointError(f"restore: {self.directory} holds no checkpoint: look elsewhere.")
-        step = steps[-1] if step is None else _integer("restore: step", step, 0)
+        step = steps[-1] if step is None else checked("restore: step", _whole, step, CheckpointError)
         if step not in steps:
             raise CheckpointError(f"restore: {self.directory} holds no step {step}, but {steps}.")
         wanted = _named("restore", target)
@@ -142,9 +140,10 @@ class Checkpoints:
             read = orbax.args.Composite(outline=orbax.args.JsonRestore())
             outline = manager.restore(step, args=read)["outline"]
         except (FileNotFoundError, KeyError) as error:
+            why = "its deletion was broken off, or something else than Checkpoints saved it"
+            where = f"step {step} of {self.directory}"
             raise CheckpointError(
-                f"restore: step {step} of {self.directory} is not whole: its deletion was broken "
-                f"off, or something else than Checkpoints saved it. Choose another of {steps}."
+                f"restore: {where} is not whole: {why}. Choose another of {steps}."
             ) from error
         if partial:
             outline = {name: outline[name] for name in wanted if name in outline}
@@ -336,11 +335,7 @@ _CODES = {
 _WIDE = "float64", "int64", "uint64", "complex128"
 
 
-def _integer(what, value, minimum):
-    try:
-        return integer(value, minimum)
-    except ValueError as error:
-        raise CheckpointError(f"{what} {error}, got {show(value)}.") from None
+_whole = functools.partial(integer, minimum=0)
 
 
 def _import(module, name):
@@ -365,7 +360,7 @@ def _named(name, tree):
 
 def _unfit(name, leaf):
     """Why a leaf cannot be saved or read, and the mend; nothing, if it can."""
-    if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+    if not is_array(leaf):
         return f"{show(leaf)}: wrap it in jnp.asarray, or keep it elsewhere"
     if name.startswith("save") and isinstance(leaf, (jax.ShapeDtypeStruct, jax.core.Tracer)):
         return f"a {type(leaf).__name__}, without numbers: give the arrays themselves"
@@ -447,12 +442,9 @@ def _back(data, leaf):
     data = jnp.asarray(data)
     if not _is_key(leaf):
         return data
-    implementations = []
-    jax.eval_shape(
-        lambda key: implementations.append(jax.random.key_impl(key)),
-        jax.ShapeDtypeStruct(leaf.shape, leaf.dtype),
-    )
-    return jax.random.wrap_key_data(data, impl=implementations[0])
+    found, outline = [], jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    jax.eval_shape(lambda key: found.append(jax.random.key_impl(key)), outline)
+    return jax.random.wrap_key_data(data, impl=found[0])
 
 
 def _place(file, name, leaf):

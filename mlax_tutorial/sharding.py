@@ -43,6 +43,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import check_layer
+from mlax_tutorial.nn.numeric import is_array
 from mlax_tutorial.optim.drop_in import check_optimizer
 from mlax_tutorial.optim.paths import fits, flatten, refuse_layers, some
 
@@ -98,17 +99,13 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
             where = f"{path} of shape {leaf.shape}, rules[{fitting[0]}]"
             problems += [f"{where}: {text}" for text in _mistakes(spec, leaf.shape, mesh)]
         elif strict:
-            problems.append(
-                f"{path} of shape {leaf.shape} fits no rule: write one, such as ('*', "
-                "PartitionSpec()) at the end for what each device holds, or leave out strict=True."
-            )
+            mend = "write one, such as ('*', PartitionSpec()) at the end, or leave out strict=True"
+            problems.append(f"{path} of shape {leaf.shape} fits no rule: {mend}.")
         found.append(None if problems else NamedSharding(mesh, PartitionSpec(*spec)))
     if paths:  # a model without weights may have any rules
         for i in unused:
-            problems.append(
-                f"rules[{i}], {show(rules[i][0])}, fits no weight: their paths are "
-                f"{some(paths)}; mend the pattern, or leave the rule out."
-            )
+            mend = f"their paths are {some(paths)}; mend the pattern, or leave the rule out"
+            problems.append(f"rules[{i}], {show(rules[i][0])}, fits no weight: {mend}.")
     if problems:
         raise ValueError("\n  ".join(["shardings: the rules do not fit:", *problems]))
     return jax.tree.unflatten(structure, found)
@@ -151,10 +148,9 @@ def mirror(state: Any, trainables: Any, mesh: Mesh, shardings: Any) -> Any:
     weights, structure = jax.tree.flatten(trainables)
     places, other = jax.tree.flatten(shardings)
     if structure != other or not all(isinstance(place, jax.sharding.Sharding) for place in places):
-        raise ValueError(
-            "mirror: shardings expects one sharding a weight, in the structure of the trainables, "
-            f"{structure}, got {other}: make them with sharding.shardings(trainables, mesh, rules)."
-        )
+        wanted = f"one sharding a weight, in the structure of the trainables, {structure}"
+        mend = "make them with sharding.shardings(trainables, mesh, rules)"
+        raise ValueError(f"mirror: shardings expects {wanted}, got {other}: {mend}.")
     everywhere = NamedSharding(mesh, PartitionSpec())
 
     def beside(part, weight, its):
@@ -265,10 +261,8 @@ def _plan(name, model, optimizer, key, x, mesh, rules, strict, inputs):
     _check_mesh(name, mesh)
     explicit = [axis for axis, kind in zip(mesh.axis_names, mesh.axis_types) if kind == AxisType.Explicit]
     if explicit:
-        raise ValueError(
-            f"{name}: the axes of the mesh must not be Explicit, but {explicit} are: the rules place the weights, and XLA divides "
-            f"the work: pass axis_types=(AxisType.Auto,) * {len(mesh.axis_names)} to jax.make_mesh."
-        )
+        mend = f"XLA divides the work: pass axis_types=(AxisType.Auto,) * {len(mesh.axis_names)} to jax.make_mesh"
+        raise ValueError(f"{name}: the axes of the mesh must not be Explicit, but {explicit} are: {mend}.")
     check_layer(name, model)
     check_optimizer(name, optimizer)
     # Only shapes and dtypes enter the program, so x itself is not sent to the devices.
@@ -293,17 +287,12 @@ def _plan(name, model, optimizer, key, x, mesh, rules, strict, inputs):
 def _read(rules):
     """The rules, each a pair of a pattern and a tuple."""
     if not isinstance(rules, Sequence) or isinstance(rules, str):
-        raise ValueError(
-            f"shardings: rules must be a list of pairs (pattern, PartitionSpec), got {show(rules)}."
-        )
+        raise ValueError(f"shardings: rules must be a list of pairs (pattern, spec), got {show(rules)}.")
     for i, rule in enumerate(rules):
         if not isinstance(rule, Sequence) or isinstance(rule, str) or len(rule) != 2:
             wanted, got = " must be a pair (pattern, PartitionSpec)", rule
         elif not (isinstance(rule[0], str) or callable(rule[0])):
-            wanted, got = (
-                ": the pattern must be text, such as \"*['kernel']\", or a function from a path to bool",
-                rule[0],
-            )
+            wanted, got = ": the pattern must be text (\"*['kernel']\") or a function of a path", rule[0]
         elif not isinstance(rule[1], (PartitionSpec, tuple)) or sum(axes is ... for axes in rule[1]) > 1:
             wanted, got = ": the spec must be a PartitionSpec with at most one '...'", rule[1]
         else:
@@ -323,10 +312,8 @@ def _expand(spec, ndim):
 
 def _mistakes(spec, shape, mesh):
     if len(spec) > len(shape):
-        yield (
-            f"the spec {spec} is for {len(spec)} axes, but it has {len(shape)}: shorten the spec, "
-            "or write a rule for this path before."
-        )
+        mend = "shorten the spec, or write a rule for this path before"
+        yield f"the spec {spec} is for {len(spec)} axes, but it has {len(shape)}: {mend}."
         return
     sizes, used = dict(mesh.shape), set()
     for i, axes in enumerate(spec):
@@ -341,11 +328,9 @@ def _mistakes(spec, shape, mesh):
             used.add(axis)
         parts = math.prod(sizes[axis] for axis in axes)
         if shape[i] % parts:
-            yield (
-                f"axis {i} of size {shape[i]} cannot be shared out evenly over {parts} devices, "
-                f"the size of {' x '.join(map(repr, axes))} in the mesh: choose another axis or "
-                "size, or None there."
-            )
+            got = f"{parts} devices, the size of {' x '.join(map(repr, axes))} in the mesh"
+            mend = "choose another axis or size, or None there"
+            yield f"axis {i} of size {shape[i]} cannot be shared out evenly over {got}: {mend}."
 
 
 def _like(structure, node):
@@ -364,9 +349,8 @@ def _is_leaf(node):
 
 
 def _outline(leaf):
-    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
-    return leaf  # model.init says what is wrong with it
+    # Of what is no array, model.init says what is wrong with it.
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_array(leaf) else leaf
 
 
 def _check_mesh(name, mesh):

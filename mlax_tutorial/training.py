@@ -11,13 +11,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import NamedSharding
 
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import integer, show
+from mlax_tutorial.nn.hyperparameters import checked, function, integer
 from mlax_tutorial.nn.layer import check_layer
-from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.nn.numeric import is_array, is_floating
 from mlax_tutorial.optim import Optimizer
 from mlax_tutorial.optim.drop_in import advance, check_optimizer
 from mlax_tutorial.optim.paths import flatten
@@ -47,6 +47,7 @@ def batches(key: jax.Array, size: int, batch_size: int) -> jax.Array:
       >>> batches(jax.random.key(0), size=10, batch_size=3).shape
       (3, 3)
     """
+    checked("batches: size", functools.partial(integer, minimum=0), size)
     _check_batch_size("batches", size, batch_size)
     order = jax.random.permutation(key, jnp.arange(size, dtype=jnp.int32))
     return order[: size - size % batch_size].reshape(-1, batch_size)
@@ -187,15 +188,10 @@ def evaluated(name: str, loss: Callable, has_aux: bool, outputs: Any, targets: A
     pair = isinstance(found, tuple) and len(found) == 2
     value = found[0] if has_aux and pair else found
     if has_aux != (value is not found) or not is_floating(value) or value.shape:
-        raise ValueError(
-            f"{name}: loss must return one floating-point number{', and its metrics' if has_aux else ''}, got {describe(found)}, "
-            f"from outputs {describe(outputs)} and targets {describe(targets)}: "
-            + (
-                "say has_aux=True."
-                if pair and not has_aux
-                else "end it with a mean over the batch, jnp.mean(…)."
-            )
-        )
+        wanted = f"one floating-point number{', and its metrics' if has_aux else ''}"
+        given = f"{describe(found)}, from outputs {describe(outputs)} and targets {describe(targets)}"
+        mend = "say has_aux=True" if pair and not has_aux else "end it with a mean, jnp.mean(…)"
+        raise ValueError(f"{name}: loss must return {wanted}, got {given}: {mend}.")
     return value, found
 
 
@@ -209,48 +205,33 @@ def compile_step(name: str, step: Callable, model: Layer, loss: Callable, shardi
       ValueError: in the name of ``name``, if the model is no layer or the loss no function.
     """
     check_layer(name, model)
-    if not callable(loss) or isinstance(loss, Layer):
-        raise ValueError(
-            f"{name}: loss must be a function from outputs and targets to a number, got {describe(loss)}."
-        )
-    options = {"donate_argnums": 1}
-    if shardings is not None:
-        options["out_shardings"] = (State(*shardings), None)
-    with_ours = jax.jit(step, **options)
+    checked(f"{name}: loss", function, loss)
+    options = {} if shardings is None else {"out_shardings": (State(*shardings), None)}
+    with_ours = jax.jit(step, donate_argnums=1, **options)
     # An optimizer of Optax is a pair of functions, not of arrays, so it is static.
-    with_optax = jax.jit(step, static_argnums=0, **options)
+    with_optax = jax.jit(step, static_argnums=0, donate_argnums=1, **options)
 
     def either(optimizer, state, key, x, targets, /, **inputs):
         check_optimizer(name, optimizer)
         if not isinstance(state, State):
-            raise ValueError(
-                f"{name}: state must be training.State(trainables, non_trainables, optimizer.init(trainables)), "
-                f"got {describe(state)}."
-            )
+            wanted = "training.State(trainables, non_trainables, optimizer.init(trainables))"
+            raise ValueError(f"{name}: state must be {wanted}, got {describe(state)}.")
         try:  # which costs nothing
             jitted = with_ours if isinstance(optimizer, Optimizer) else with_optax
             return jitted(optimizer, state, key, x, targets, inputs)
         except (RuntimeError, ValueError) as error:
-            _explain_donation(name, error, state)
+            if "deleted" in str(error) or "donate" in str(error):
+                error.add_note(_DONATED.format(name))
             raise
 
     either.needs_key = model.needs_key
     return either
 
 
-def _explain_donation(name, error, state):
-    leaves = [leaf for leaf in jax.tree.leaves(state) if isinstance(leaf, jax.Array)]
-    if "donate the same buffer" in str(error):
-        mend = "but two of its arrays are one: give each a memory of its own"
-    elif "deleted" in str(error) and any(not _is_traced(leaf) and leaf.is_deleted() for leaf in leaves):
-        mend = "go on with the one that it returned, or copy what is still needed before"
-    else:
-        return
-    error.add_note(f"A step of {name} donates its state: {mend}, with jax.tree.map(jnp.copy, …).")
-
-
-def _is_traced(leaf):
-    return isinstance(leaf, jax.core.Tracer)
+_DONATED = (
+    "A step of {} donates its state: go on with the one that it returned, copy before what is still needed, and give "
+    "each array in it a memory of its own, with jax.tree.map(jnp.copy, …)."
+)
 
 
 def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch_size: int = 256) -> Callable:
@@ -276,44 +257,37 @@ def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch
       >>> float(evaluate((), (), jnp.array([[1.0, 2.0], [3.0, 0.0]]), jnp.array([0, 0])))
       0.5
     """
-
     check_layer("make_evaluation", model)
-    if not callable(metric) or isinstance(metric, Layer):
-        raise ValueError(
-            f"make_evaluation: metric must be a function from an output and a target to a number, got {describe(metric)}."
-        )
-    _check_whole("make_evaluation: batch_size", batch_size, 1)
+    checked("make_evaluation: metric", function, metric)
+    checked("make_evaluation: batch_size", integer, batch_size)
 
     def evaluate(trainables, non_trainables, x, targets, /, **inputs):
         return mean(trainables, non_trainables, x, targets, inputs)
 
     @jax.jit
     def mean(trainables, non_trainables, x, targets, inputs):
-        _check_lengths("evaluate", x, targets, inputs)
-        if not len(x):
-            raise ValueError("evaluate: there are no examples, so they have no mean.")
-
         def one(example):
             x, target, inputs = example
             output, _ = model.fwd(x, trainables, non_trainables, inference_mode=True, **inputs)
-            try:
-                value = jnp.asarray(metric(output, target), jnp.float32)
-            except Exception as error:
-                error.add_note(
-                    f"This is from the metric of make_evaluation, which is given one example: an output {describe(output)} and a "
-                    f"target {describe(target)}, without an axis for the batch."
-                )
-                raise
-            if value.shape:
-                raise ValueError(
-                    f"evaluate: metric must return a scalar for one example, got shape {value.shape}, from an output "
-                    f"of shape {jnp.shape(output)} and a target of shape {jnp.shape(target)}."
-                )
-            return value
+            return _measured(metric, output, target)
 
+        _check_lengths("evaluate", x, targets, inputs)
         return jnp.mean(jax.lax.map(one, (x, targets, inputs), batch_size=batch_size))
 
     return evaluate
+
+
+def _measured(metric, output, target):
+    """The metric of one example, which must be a scalar."""
+    given = f"one example, an output {describe(output)} and a target {describe(target)}, without an axis for the batch"
+    try:
+        value = jnp.asarray(metric(output, target), jnp.float32)
+    except Exception as error:
+        error.add_note(f"This is from the metric of make_evaluation, which is given {given}.")
+        raise
+    if value.shape:
+        raise ValueError(f"evaluate: metric must return a scalar, got shape {value.shape}, for {given}.")
+    return value
 
 
 def is_right(logits: jax.Array, label: jax.Array) -> jax.Array:
@@ -329,35 +303,24 @@ def is_right(logits: jax.Array, label: jax.Array) -> jax.Array:
       >>> is_right(jnp.array([[0.1, 0.9], [0.8, 0.2]]), jnp.array([1, 1]))
       Array([ True, False], dtype=bool)
     """
-    if jnp.shape(label) != logits.shape[:-1]:
-        raise ValueError(
-            f"is_right: label must be of shape {logits.shape[:-1]}, as logits are of {logits.shape}, got "
-            f"{jnp.shape(label)}."
-        )
+    if jnp.shape(label) != (wanted := logits.shape[:-1]):
+        given = f"as logits are of {logits.shape}, got {jnp.shape(label)}"
+        raise ValueError(f"is_right: label must be of shape {wanted}, {given}.")
     largest = jnp.argmax(logits, axis=-1)
     return largest == jnp.asarray(label, largest.dtype)
 
 
 def _check_batch_size(name, size, batch_size):
-    _check_whole(f"{name}: size", size, 0)
-    _check_whole(f"{name}: batch_size", batch_size, 1)
+    checked(f"{name}: batch_size", integer, batch_size)
     if batch_size > size:
         raise ValueError(f"{name}: batch_size must be from 1 to size = {size}, got {batch_size}.")
 
 
-def _check_whole(what, value, minimum):
-    try:
-        integer(value, minimum)
-    except ValueError as error:
-        raise ValueError(f"{what} {error}, got {show(value)}.") from None
-
-
 def _check_lengths(name, x, targets, inputs):
     for other, values in {"targets": targets, **inputs}.items():
-        if len(x) != len(values):
-            raise ValueError(
-                f"{name}: x has {len(x)} examples, but {other} has {len(values)}; they must belong together."
-            )
+        if not len(x) == len(values) > 0:
+            got = f"x has {len(x)} examples, but {other} has {len(values)}"
+            raise ValueError(f"{name}: {got}; there must be some, and they must belong together.")
 
 
 def fit(
@@ -395,7 +358,7 @@ def fit(
 
     Raises:
       ValueError: if ``x``, ``targets`` and ``inputs`` differ in length, ``batch_size`` does not fit, ``epochs`` is no integer of
-        at least 0, ``key`` is no typed key, or ``variables`` no triple.
+        at least 0, or ``key`` is no typed key.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -410,29 +373,18 @@ def fit(
       True
     """
     inputs = inputs or {}
-    if not hasattr(key, "dtype") or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        raise ValueError(f"fit: key must be a typed key, as from jax.random.key(0), got {describe(key)}.")
-    _check_lengths("fit", x, targets, inputs)
-    _check_whole("fit: epochs", epochs, 0)
-    _check_batch_size("fit", len(x), batch_size)
-    if not isinstance(variables, State) and (not isinstance(variables, (tuple, list)) or len(variables) != 3):
-        raise ValueError(
-            "fit: variables must be (trainables, non_trainables, optimizer.init(trainables)), got "
-            f"{describe(variables)}."
-        )
+    _check_fit(key, x, targets, inputs, epochs, batch_size)
     state = State(*variables)
+    data = jax.tree.map(jnp.asarray, (x, targets, inputs))  # to the device once, not batch by batch
     # A class or a layer is a slip, which the step refuses.
     calls = callable(optimizer) and not isinstance(optimizer, (type, Layer))
     schedule = optimizer if calls else lambda epoch: optimizer
     draws = getattr(step, "needs_key", True) if draws is None else draws
-    data = jax.tree.map(jnp.asarray, (x, targets, inputs))  # to the device once, not batch by batch
-    take = _taker(data, batch_size)
-    size = len(x)
-    steps = epochs * (size // batch_size)
-    with Progress(steps) as progress:
+    take = _taker(data)
+    with Progress(epochs * (len(x) // batch_size)) as progress:
         for epoch in range(epochs):
             key, order_key, steps_key = jax.random.split(key, 3)
-            order = batches(order_key, size, batch_size)
+            order = batches(order_key, len(x), batch_size)
             keys = jax.random.split(steps_key, len(order)) if draws else None
             current, told = schedule(epoch), []
             for number in range(len(order)):
@@ -445,6 +397,14 @@ def fit(
                 means = jax.tree.map(lambda *values: np.mean(values, axis=0).tolist(), *jax.device_get(told))
                 each_epoch(epoch, state.trainables, state.non_trainables, means)
     return tuple(state)
+
+
+def _check_fit(key, x, targets, inputs, epochs, batch_size):
+    if not is_array(key) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        raise ValueError(f"fit: key must be a typed key, as from jax.random.key(0), got {describe(key)}.")
+    checked("fit: epochs", functools.partial(integer, minimum=0), epochs)
+    _check_lengths("fit", x, targets, inputs)
+    _check_batch_size("fit", len(x), batch_size)
 
 
 class Progress:
@@ -466,48 +426,27 @@ class Progress:
         """One more is done."""
         self.done += 1
         filled = self.WIDTH * self.done // self.total
-        if filled != self.shown and self._draws():
+        if filled != self.shown and hasattr(self.file, "isatty") and self.file.isatty():
             self.shown = filled
-            bar = "█" * filled + "░" * (self.WIDTH - filled)
-            print(f"\r{bar} {self.done}/{self.total}", end="", file=self.file, flush=True)
+            self._print(f"{'█' * filled}{'░' * (self.WIDTH - filled)} {self.done}/{self.total}")
 
-    def _draws(self) -> bool:
-        return hasattr(self.file, "isatty") and self.file.isatty()
+    def _print(self, text):
+        print(f"\r{text}", end="", file=self.file, flush=True)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         if self.shown is not None:  # leave the line to what is printed next
-            print(
-                "\r" + " " * (self.WIDTH + 2 + 2 * len(str(self.total))) + "\r",
-                end="",
-                file=self.file,
-                flush=True,
-            )
+            self._print(" " * (self.WIDTH + 2 + 2 * len(str(self.total))) + "\r")
 
 
-def _taker(data, batch_size):
+def _taker(data):
     """What takes one key and one batch, which is shared out over the devices as the data are."""
-
-    def place(leaf):
-        sharding = leaf.sharding
-        if not isinstance(sharding, NamedSharding):
-            return None
-        if AxisType.Explicit in sharding.mesh.axis_types:
-            raise ValueError(
-                f"fit: the data lie on a mesh with explicit axes, {sharding}: pass axis_types=(AxisType.Auto,) * "
-                f"{len(sharding.mesh.axis_types)} to jax.make_mesh."
-            )
-        try:
-            sharding.shard_shape((batch_size, *leaf.shape[1:]))
-        except ValueError:
-            raise ValueError(
-                f"fit: batch_size must be shared out evenly as the data are, {sharding}, got {batch_size}."
-            ) from None
-        return sharding
-
-    return jax.jit(_take, out_shardings=(None, jax.tree.map(place, data)))
+    places = [
+        leaf.sharding if isinstance(leaf.sharding, NamedSharding) else None for leaf in jax.tree.leaves(data)
+    ]
+    return jax.jit(_take, out_shardings=(None, jax.tree.unflatten(jax.tree.structure(data), places)))
 
 
 def _take(number, order, keys, data):

@@ -33,9 +33,9 @@ from mlax_tutorial.optim.paths import (
     fits,
     flatten,
     mismatch,
+    none_of,
     place,
     refuse_layers,
-    some,
     strangers,
     unlike,
 )
@@ -171,10 +171,9 @@ def combine(*trees: Any) -> Any:
         found = [item for item in candidates if not _is_hole(item)]
         if len(found) > 1:
             where = jax.tree_util.keystr(path) or "the root"
-            raise ValueError(
-                f"combine: {where} is there {len(found)} times, {', '.join(map(in_words, found))}: "
-                "at each place, all trees but one must have a hole, ()."
-            )
+            mend = "at each place, all trees but one must have a hole, ()"
+            got = f"{len(found)} times, {', '.join(map(in_words, found))}"
+            raise ValueError(f"combine: {where} is there {got}: {mend}.")
         if found and not jax.tree_util.all_leaves(found):
             raise ValueError(_unlike(trees))
         return found[0] if found else ()
@@ -253,10 +252,7 @@ class Description(NamedTuple):
         return sum(row.bytes for row in self.rows)
 
     def _cells(self):
-        rows = [
-            (path, str(shape), dtype, f"{numbers:,}", f"{size:,}")
-            for path, shape, dtype, numbers, size in self.rows
-        ]
+        rows = [(p, str(shape), dtype, f"{n:,}", f"{size:,}") for p, shape, dtype, n, size in self.rows]
         totals = ("total", "", "", f"{self.numbers:,}", f"{self.bytes:,}")
         return Leaf._fields, rows, totals, 2
 
@@ -286,12 +282,9 @@ def describe(tree: Any) -> Description:
       -----------------------------------------------
       total                                 15     30
     """
-    return Description(
-        tuple(
-            Leaf(path, leaf.shape, str(leaf.dtype), math.prod(leaf.shape), _bytes(leaf))
-            for path, leaf in arrays("describe", tree).items()
-        )
-    )
+    leaves = arrays("describe", tree).items()
+    rows = (Leaf(path, x.shape, str(x.dtype), math.prod(x.shape), _bytes(x)) for path, x in leaves)
+    return Description(tuple(rows))
 
 
 def _bytes(leaf):
@@ -305,18 +298,13 @@ def _meant(name, tree, where):
     if isinstance(where, str) or (callable(where) and not isinstance(where, Layer)):
         meant = [fits(where, path) for path in paths]
         if paths and not any(meant):
-            raise ValueError(
-                f"{name}: where must choose at least one leaf, but chose none of {len(paths)}: "
-                f"their paths are {some(paths)}."
-            )
+            raise ValueError(f"{name}: where must choose at least one leaf, {none_of(paths)}.")
         return meant
     answers, answers_structure = jax.tree.flatten(where)
     are_bools = all(isinstance(item, (bool, np.bool_)) for item in answers)
     if answers_structure != structure or not are_bools:
-        raise ValueError(
-            f"{name}: where must be a pattern, a function from a path to a bool, or a tree of "
-            f"Python bools like the tree itself, got {in_words(where)}."
-        )
+        ways = "a pattern, a function from a path to a bool, or a tree of Python bools like the tree itself"
+        raise ValueError(f"{name}: where must be {ways}, got {in_words(where)}.")
     return [bool(item) for item in answers]
 
 

@@ -17,6 +17,8 @@ check may do the following.
   recognise. The keywords are optional; arrays are shown with the places where they differ.
 - All functions in :mod:`mlax_tutorial.checking.checks` take the reader's function first. Random inputs come
   from :mod:`mlax_tutorial.checking.inputs`, at check time, so that hypothesis is imported late.
+- The answer may be a class: ``solution`` is one then, and ``check`` gets the reader's as it is. ``checks.make(cls, …)`` makes an
+  instance with errors shown as theirs; `checks.obeys_laws` and `checks.obeys_optimizer_laws` hold it against the package's laws.
 - A wrong answer that people often give can be recognised by what it computes: ``checks.values(…, recognise=[(wrong,
   "This averages before it squares.")])`` says so where the reader's function agrees with ``wrong`` on every input tried.
 - An exercise that needs longer than 20 seconds, or loops of JAX over 100,000 iterations, says so: ``seconds=…``,

@@ -20,6 +20,11 @@ TITLES = {
     "transformations": "Your own transformation",
     "errors": "Errors, and how to read them",
     "first_network": "A first network",
+    "layers": "Layers",
+    "combining_layers": "Combining layers",
+    "precision": "Precision",
+    "optimizers": "Optimizers",
+    "training_loop": "The training loop",
 }
 
 

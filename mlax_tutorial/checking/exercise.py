@@ -1,6 +1,5 @@
 """An exercise: what it asks, how it is graded, its hints, and its solution."""
 
-import contextlib
 import inspect
 import re
 import textwrap
@@ -9,7 +8,7 @@ from typing import Any
 
 import jax
 
-from mlax_tutorial.checking import inputs, limits, progress, reader, show
+from mlax_tutorial.checking import inputs, limits, progress, reader, settings, show
 from mlax_tutorial.checking.describe import describe
 from mlax_tutorial.checking.outcome import (
     FAILED,
@@ -94,6 +93,8 @@ class Exercise:
 
     def solution_text(self):
         """The source of the solution, under the exercise's name; or the value, where that is the solution."""
+        if isinstance(self.answer, type):
+            return textwrap.dedent(inspect.getsource(self.answer)).rstrip()
         function = reader.underlying(self.answer)
         if not inspect.isfunction(function):
             return describe(self.answer) if not isinstance(self.answer, dict) else _listed(self.answer)
@@ -106,7 +107,7 @@ class Exercise:
         """The `Outcome` of an answer. Shows nothing, records nothing, and never raises (but for Ctrl-C)."""
         printed, seconds = show.Collected(), self.seconds if seconds is None else seconds
         try:
-            with _fixed_settings(), limits.loop_limit(self.iterations), show.collected(printed):
+            with settings.fixed(), limits.loop_limit(self.iterations), show.collected(printed):
                 self._grade(answer, seconds)
         except NotAttempted:
             return self._outcome(
@@ -163,42 +164,3 @@ class Exercise:
 
 def _listed(answers):
     return "{\n" + "".join(f"    {key!r}: {value!r},\n" for key, value in answers.items()) + "}"
-
-
-@contextlib.contextmanager
-def _fixed_settings():
-    """The same verdict everywhere: JAX's own settings, whatever the notebook has switched on or off."""
-    x64 = getattr(jax, "enable_x64", None)
-    if not callable(x64):
-        from jax.experimental import enable_x64 as x64
-    with contextlib.ExitStack() as stack:
-        for setting in (
-            jax.default_matmul_precision("highest"),
-            jax.debug_key_reuse(False),
-            jax.check_tracer_leaks(False),
-            jax.debug_nans(False),
-            jax.disable_jit(False),
-            jax.numpy_dtype_promotion("standard"),
-            jax.numpy_rank_promotion("allow"),
-            x64(False),
-        ):
-            stack.enter_context(setting)
-        stack.enter_context(_quick_to_compile())
-        yield
-
-
-@contextlib.contextmanager
-def _quick_to_compile():
-    """Nearly all of a check's time is XLA's; a program that runs once on a few numbers is not worth optimizing.
-
-    On a CPU only, where this is tested. What the reader jitted is compiled anew when it is next called, as it should be.
-    """
-    before = jax.config.values["jax_disable_most_optimizations"]
-    if before or jax.default_backend() != "cpu":
-        yield
-        return
-    jax.config.update("jax_disable_most_optimizations", True)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_disable_most_optimizations", False)

@@ -41,6 +41,11 @@ def is_open(answer):
         return bool(answer) and any(item is ... for item in answer.values())
     if isinstance(answer, (list, tuple)):
         return any(item is ... for item in answer)
+    if isinstance(answer, type):
+        methods = [value for value in vars(answer).values() if isinstance(value, types.FunctionType)]
+        return any(
+            is_open(method) for method in methods if method.__code__.co_filename != "<string>"
+        )  # not a dataclass's own
     function = underlying(answer)
     return isinstance(function, types.FunctionType) and (_is_empty(function) or _has_gap(function))
 
@@ -104,6 +109,13 @@ def guard(function, name):
     guarded.__name__ = getattr(function, "__name__", name)
     guarded.original = function
     return guarded
+
+
+def make(cls, *args, **kwargs):
+    """An instance of the reader's class; an error on the way is shown as theirs."""
+    if is_open(cls):
+        raise NotAttempted
+    return guard(cls, cls.__name__)(*args, **kwargs)
 
 
 def original(function):
@@ -260,7 +272,14 @@ def is_theirs(filename):
 
 def admit(answer, solution):
     """Says at once what is wrong with a thing that is not even a function, where a function is asked for."""
-    if not callable(solution) or isinstance(solution, type):
+    if isinstance(solution, type):
+        if not isinstance(answer, type):
+            instance = type(answer).__name__
+            made = hasattr(answer, "__dict__") and not callable(underlying(answer))
+            hint = f": hand in `{instance}`, not `{instance}(…)`" if made or hasattr(answer, "fwd") else ""
+            raise Failed(f"You gave {kind(answer)}, but a class is asked for{hint}.")
+        return
+    if not callable(solution):
         return
     name = "the exercise's function"
     if isinstance(answer, type):

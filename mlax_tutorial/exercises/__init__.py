@@ -9,6 +9,4 @@ import threading
 
 # The first check that draws random inputs needs hypothesis, which takes a third of a second to import: while the reader writes.
 if importlib.util.find_spec("hypothesis"):
-    threading.Thread(
-        target=importlib.import_module, args=("hypothesis",), daemon=True
-    ).start()  # imports: nothing of this project
+    threading.Thread(target=lambda: importlib.import_module("hypothesis"), daemon=True).start()

@@ -60,6 +60,8 @@ class Item:
       line: the line of Python that asked for it, as in `jaxprs.lines`.
       times: how often it runs, because of the loops around it.
       counted: whether its operations are known.
+      scopes: what ``jax.named_scope`` calls the parts of the program that it stands in, from the outside in, each with
+        how often that part runs.
     """
 
     path: tuple[str, ...]
@@ -70,6 +72,7 @@ class Item:
     transcendentals: int
     bytes: int
     counted: bool = True
+    scopes: tuple[tuple[str, int], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +133,7 @@ def cost_of(jaxpr) -> Cost:
     )
 
 
-def itemize(jaxpr, path=(), line="", times=1):
+def itemize(jaxpr, path=(), line="", times=1, scopes=()):
     """Yields an `Item` for each equation that computes something.
 
     Equations that only hold others are entered. What no result needs is left out, as JAX leaves it out when it
@@ -146,12 +149,14 @@ def itemize(jaxpr, path=(), line="", times=1):
     for equation in _alive(jaxpr):
         name, params = equation.primitive.name, equation.params
         here = jaxprs._line(equation) or line
+        within = (*scopes, *((name, times) for name in jaxprs._scopes(equation)))
         inner = [] if _is_leaf(name) else list(jaxprs.subjaxprs(equation))
         if not inner or name == "pallas_call":
             operations = _operations(equation)
             flops, transcendentals = operations or (0, 0)
             moved = _moved(equation)
-            yield Item(path, equation, here, times, flops, transcendentals, moved, operations is not None)
+            known = operations is not None
+            yield Item(path, equation, here, times, flops, transcendentals, moved, known, within)
             continue
         rounds = times
         if name == "scan":
@@ -165,9 +170,9 @@ def itemize(jaxpr, path=(), line="", times=1):
             # The product, its transpose, the solver, the transposed solver; some may be missing.
             inner = [part for part in inner if part[0] == "jaxprs[2]"]
         elif name == "while":
-            yield Item(path, equation, here, times, 0, 0, 0, counted=False)
+            yield Item(path, equation, here, times, 0, 0, 0, False, within)
         for key, jaxpr in inner:
-            yield from itemize(jaxpr, (*path, f"{jaxprs._label(equation)}.{key}"), here, rounds)
+            yield from itemize(jaxpr, (*path, f"{jaxprs._label(equation)}.{key}"), here, rounds, within)
 
 
 def _alive(jaxpr):

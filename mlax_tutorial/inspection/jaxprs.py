@@ -115,6 +115,12 @@ def _line(equation):
     return linecache.getline(where[1], int(where[2])).strip() if where else ""
 
 
+def _scopes(equation):
+    """The names that ``jax.named_scope`` gave, from the outside in; those of an inner jaxpr begin anew."""
+    stack = equation.source_info.name_stack.stack
+    return [entry.name for entry in stack if type(entry).__name__ == "Scope"]  # not a Transform, such as vmap
+
+
 def _is_jaxpr(value):
     return isinstance(value, (core.ClosedJaxpr, core.Jaxpr))
 

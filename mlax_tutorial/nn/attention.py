@@ -179,7 +179,7 @@ def attend(
     References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA: Training Generalized
     Multi-Query Transformer Models from Multi-Head Checkpoints* (2023).
     """
-    _check("attend", query, key, value, mask, bias)
+    _check(query, key, value, mask, bias)
     mask = _allowed(mask, query.shape[-3], key.shape[-3], offset, causal, window)
     logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
     weights = attention_weights(logits, mask, bias)
@@ -207,7 +207,7 @@ def attend_in_chunks(
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
     Raises:
-      ValueError: if the arrays do not fit together, or ``chunk_size`` is less than 1.
+      ValueError: if the arrays do not fit together.
 
     Example:
       >>> import jax.numpy as jnp
@@ -217,14 +217,11 @@ def attend_in_chunks(
 
     Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
     """
-    _check("attend_in_chunks", query, key, value, mask, bias)
-    if chunk_size < 1:
-        raise ValueError(f"attend_in_chunks: chunk_size must be at least 1, got {chunk_size}.")
+    _check(query, key, value, mask, bias)
     queries, keys = query.shape[-3], key.shape[-3]
     filled = chunk_size if keys == 0 else -(-keys // chunk_size) * chunk_size
-    key, value, mask, bias = (
-        _fill(array, axis, filled - keys) for array, axis in ((key, -3), (value, -3), (mask, -1), (bias, -1))
-    )
+    parts = (key, -3), (value, -3), (mask, -1), (bias, -1)
+    key, value, mask, bias = (_fill(array, axis, filled - keys) for array, axis in parts)
     lowest = jnp.finfo(accum_dtype or accumulator(query.dtype)).min
 
     def body(carry, start):
@@ -248,14 +245,11 @@ def attend_in_chunks(
 
     rows = jax.eval_shape(functools.partial(attention_logits, accum_dtype=accum_dtype), query, key)
     shape, dtype = rows.shape[:-1], rows.dtype
-    carry = (
-        jnp.zeros((*shape, value.shape[-1]), dtype),
-        jnp.full(shape, lowest, dtype),
-        jnp.zeros(shape, dtype),
-    )
+    total, largest = jnp.zeros((*shape, value.shape[-1]), dtype), jnp.full(shape, lowest, dtype)
     body = jax.checkpoint(body, prevent_cse=False)  # the body of a scan needs no barrier
     starts = jnp.arange(0, filled, chunk_size)
-    (total, _, normalizer), _ = lax.scan(body, varying_like(carry, query, key, value, mask, bias), starts)
+    carry = varying_like((total, largest, jnp.zeros(shape, dtype)), query, key, value, mask, bias)
+    (total, _, normalizer), _ = lax.scan(body, carry, starts)
     y = total / jnp.where(normalizer == 0, jnp.ones_like(normalizer), normalizer)[..., None]
     y = jnp.moveaxis(y, -2, -4)  # (..., queries, kv_heads, groups, head_dim)
     return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1]).astype(query.dtype)
@@ -291,21 +285,15 @@ def attend_by_jax(
 
     Reference: Dao et al., *FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness* (2022).
     """
-    _check("attend_by_jax", query, key, value, mask, bias)
+    _check(query, key, value, mask, bias)
     options = {"causal": causal, "window": window}
     fused = functools.partial(_dot_product_attention, implementation, **options)
     if implementation == "xla":
         return fused(query, key, value, mask, bias, offset)
 
     def plain(query, key, value, mask, bias, offset):
-        more = {
-            "mask": mask,
-            "bias": bias,
-            "offset": 0 if offset is None else offset,
-            "accum_dtype": accum_dtype,
-            "precision": precision,
-        }
-        return attend(query, key, value, **more, **options)
+        more = options | {"accum_dtype": accum_dtype, "precision": precision}
+        return attend(query, key, value, mask=mask, bias=bias, offset=0 if offset is None else offset, **more)
 
     def on_gpu(*arrays):
         try:
@@ -372,15 +360,11 @@ def rotary(x, positions, base: float = 10_000.0):
     Reference: Su et al., *RoFormer: Enhanced Transformer with Rotary Position Embedding* (2021).
     """
     if x.shape[-1] % 2 or positions.shape[-1:] not in ((), (1,), x.shape[-3:-2]):
-        raise ValueError(
-            "rotary: expects x of shape (..., length, heads, head_dim), head_dim even, and positions (..., length), "
-            f"got {describe(x)} and {describe(positions)}."
-        )
+        wanted = "x of shape (..., length, heads, head_dim), head_dim even, and positions (..., length)"
+        raise ValueError(f"rotary: expects {wanted}, got {describe(x)} and {describe(positions)}.")
     dtype, half = accumulator(x.dtype), x.shape[-1] // 2
     wavelengths = jnp.asarray(base, dtype) ** (-jnp.arange(half, dtype=dtype) / jnp.asarray(half, dtype))
-    angles = positions[..., None, None].astype(dtype) * lax.broadcast_in_dim(
-        wavelengths, (1,) * (positions.ndim + 1) + (half,), (positions.ndim + 1,)
-    )
+    angles = positions[..., None, None].astype(dtype) * _with_axes(wavelengths, positions.ndim + 2)
     angles = jnp.expand_dims(angles, tuple(range(x.ndim - angles.ndim)))
     sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
     first, second = x[..., :half], x[..., half:]
@@ -415,46 +399,32 @@ def _fill(array, axis, size):
     return jnp.pad(array, widths)
 
 
-def _check(name, query, key, value, mask, bias):
-    """Refuse what does not fit together; einsum would speak of letters, and a mask of 0 and -inf mean its opposite."""
-    arrays = query, key, value
-    fit = all(jnp.issubdtype(getattr(a, "dtype", int), jnp.floating) and a.ndim > 2 for a in arrays)
-    if fit:
-        (*batch, queries, heads, head_dim), (*_, keys, kv_heads, _) = query.shape, key.shape
-        fit = kv_heads and heads % kv_heads == 0 and key.shape == (*batch, keys, kv_heads, head_dim)
-        fit = fit and value.shape[:-1] == key.shape[:-1]
-    if not fit:
+def _check(query, key, value, mask, bias):
+    # The products themselves refuse the rest of what does not fit.
+    if value.shape[:-1] != key.shape[:-1]:
         raise ValueError(
-            f"{name}: query, key and value expect floating-point numbers, (..., queries, heads, head_dim), "
-            "(..., keys, kv_heads, head_dim) and (..., keys, kv_heads, head_dim), where kv_heads divides heads, "
-            f"got {', '.join(map(describe, arrays))}."
+            f"attention: value expects the axes of key, but for the last: got {describe(value)} for {describe(key)}."
         )
-    if wrong := misfit(mask, bias, tuple(batch), heads, queries, keys):
-        raise ValueError(f"{name}: {wrong}")
+    if wrong := misfit(mask, bias, query.shape[:-3], query.shape[-2], query.shape[-3], key.shape[-3]):
+        raise ValueError(f"attention: {wrong}")
 
 
 def misfit(mask, bias, batch, heads: int, queries: int, keys: int) -> str | None:
     """What is wrong with a mask or a bias, in words; ``None`` if nothing is."""
     if mask is not None and getattr(mask, "dtype", None) != jnp.bool_:
         return f"mask expects Booleans, got {describe(mask)}: True where it may be looked at."
+    each_head = "bias=jnp.where(mask, 0.0, -jnp.inf)"
     if bias is not None and not is_floating(bias):
-        return (
-            f"bias expects floating-point numbers, got {describe(bias)}: of a mask for each head, make "
-            "jnp.where(mask, 0.0, -jnp.inf)."
-        )
+        return f"bias expects floating-point numbers, got {describe(bias)}: for a mask of each head, {each_head}."
     for name, array, sizes in (("mask", mask, (queries, keys)), ("bias", bias, (heads, queries, keys))):
         if array is None:
             continue
         shape, lead = array.shape[-len(sizes) :], array.shape[: -len(sizes)]
         if len(shape) < len(sizes) or shape[-1] != keys or any(g not in (1, w) for g, w in zip(shape, sizes)):
-            wanted = ", ".join([*(f"{size} or 1" for size in sizes[:-1]), str(keys)])
-            return (
-                f"{name} expects shape (..., {wanted}), got {describe(array)}: for padding of shape (..., keys), give "
-                "mask=present[..., None, :]."
-            )
+            wanted = "".join(f"{size} or 1, " for size in sizes[:-1]) + str(keys)
+            mend = "for padding of shape (..., keys), give mask=present[..., None, :]"
+            return f"{name} expects shape (..., {wanted}), got {describe(array)}: {mend}."
         if len(lead) > len(batch) or any(g not in (1, w) for g, w in zip(lead[::-1], batch[::-1])):
-            return (
-                f"{name} expects the batch axes {batch}, got {describe(array)}: heads share one mask; for one mask a head, "
-                "give bias=jnp.where(mask, 0.0, -jnp.inf)."
-            )
+            mend = f"heads share one mask; for one mask a head, give {each_head}"
+            return f"{name} expects the batch axes {batch}, got {describe(array)}: {mend}."
     return None

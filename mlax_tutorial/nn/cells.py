@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
@@ -90,7 +89,7 @@ class Cell(Layer):
         raise NotImplementedError(f"{type(self).__name__} must define step")
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        raise LayerError(self, "is one step of a loop over time: wrap it in nn.Recurrent(cell).")
+        self.refuse("is one step of a loop over time: wrap it in nn.Recurrent(cell).")
 
 
 class FusedCell(Cell):
@@ -136,27 +135,13 @@ class FusedCell(Cell):
     def _check(self, x, trainables, **further):
         self.check_floating(x, minimum_ndim=1)
         wide = len(self._biases) * self.features
-        shapes = {
-            "input_kernel": (None, wide),
-            "recurrent_kernel": (self.features, wide),
-            "bias": (wide,),
-        }
-        self.check_variables(trainables, shapes | further)
-        shape = trainables["input_kernel"].shape
-        if shape[0] != x.shape[-1]:
-            raise LayerError(
-                self,
-                f"input_kernel of shape {shape} expects one step's x of shape (..., {shape[0]}), "
-                f"got {describe(x)}: give it the shape that init saw, or init again.",
-            )
+        kernels = {"input_kernel": (x.shape[-1], wide), "recurrent_kernel": (self.features, wide)}
+        self.check_variables(trainables, kernels | {"bias": (wide,)} | further, x=x)
 
     def _project(self, x, hidden, trainables):
         """The two products, of which the first has the bias."""
-        projected = self._multiply(x, trainables["input_kernel"])
-        return (
-            add_bias(projected, trainables["bias"], self._sums(x)),
-            self._multiply(hidden, trainables["recurrent_kernel"]),
-        )
+        projected = add_bias(self._multiply(x, trainables["input_kernel"]), trainables["bias"], self._sums(x))
+        return projected, self._multiply(hidden, trainables["recurrent_kernel"])
 
     def _multiply(self, x, kernel):
         return multiply(x, kernel, (0,), self.precision, self.accum_dtype)

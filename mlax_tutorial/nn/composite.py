@@ -9,9 +9,8 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.errors import LayerError, describe, locate, located
-from mlax_tutorial.nn.hyperparameters import show
-from mlax_tutorial.nn.layer import Layer, abstract, further_inputs, outline
+from mlax_tutorial.nn.errors import describe, locate, located
+from mlax_tutorial.nn.layer import Layer, abstract, mend_layer, outline
 
 # It moved from jax.core in JAX 0.9.
 _trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
@@ -25,6 +24,8 @@ def calls_once(forward):
 
 class Container(Layer):
     """Base of layers that hold others, ``_flat`` by place, and hand on what these need."""
+
+    draws = False
 
     @property
     def needs_key(self):
@@ -44,7 +45,7 @@ class Container(Layer):
         return self._flat
 
     def check_decodes(self):
-        if type(self).decodes is False:
+        if type(self).decodes is False or self.draws == "always":
             super().check_decodes()
         for place, layer in self._stepwise.items():
             with located(place, layer):
@@ -56,7 +57,6 @@ class Container(Layer):
         # the work would double with every level of nesting.
         self.check_init_key(key)
         self.check_inputs(x, inputs)
-        self._check_names(inputs)
         return self._build(outline(self, x, inputs, key), "", key)
 
 
@@ -106,7 +106,6 @@ class Composite(Container):
     """
 
     decodes = False  # what forward does besides may mix steps
-    draws = False
 
     # What a Call has of its own.
     _reserved = frozenset(
@@ -115,49 +114,32 @@ class Composite(Container):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "_tree", self._children())
-        object.__setattr__(self, "_flat", _flatten(self._tree))
-        declared = type(self).decodes
-        if isinstance(declared, tuple) and (unknown := set(declared) - set(self._tree)):
-            raise ValueError(f"{type(self).__name__}: decodes names {min(unknown)!r}, which is no child.")
+        self._hold(self._children())
+        further = list(inspect.signature(self.forward).parameters.values())[2:]
+        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in further)
+        inputs = super().inputs if takes_all else frozenset(parameter.name for parameter in further)
+        vars(self)["_inputs"] = inputs  # every call of every child asks for them
+
+    def _hold(self, tree):
+        """Take the layers of ``tree`` for children; if they are others than the fields say, for the sake of equality, too."""
+        if tree != getattr(self, "_tree", tree):
+            value = (self._value, *_flatten(tree).items())
+            vars(self).update(_value=value, _hash=hash(value))
+        vars(self).update(_tree=tree, _flat=_flatten(tree))
+        for place, layer in self._flat.items():
+            if not isinstance(layer, Layer):
+                self.refuse(f"{place.lstrip('.')} must be a layer, got {describe(layer)}{mend_layer(layer)}.")
         keyed = {place: layer.needs_key for place, layer in self._flat.items() if layer.needs_key}
-        object.__setattr__(self, "_keyed", keyed)
-        parameters = inspect.signature(self.forward).parameters.values()
-        by_position = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-        if len(by_position) > 2:
-            further = ", ".join(by_position[2:])
-            raise ValueError(
-                f"{type(self).__name__}: forward takes {further} by position, but further inputs are keywords: write "
-                f"forward(self, {by_position[0]}, {by_position[1]}, *, {further})."
-            )
-        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
-        inputs = super().inputs if takes_all else further_inputs(self.forward)
-        object.__setattr__(self, "_inputs", inputs)  # every call of every child asks for them
+        vars(self)["_keyed"] = keyed
 
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
-        fields = {name: getattr(self, name) for name in self._fields}
-        for field in dataclasses.fields(self):
-            if field.type in (Layer, "Layer", "nn.Layer") and not isinstance(fields[field.name], Layer):
-                value, mend = (
-                    fields[field.name],
-                    "wrap a function in nn.F(…), and of a class build one, as nn.Flatten(2)",
-                )
-                if isinstance(value, tuple) or value is None:
-                    mend = f"declare it {field.name}: {'nn.Layer | None' if value is None else 'tuple'}"
-                raise ValueError(
-                    f"{type(self).__name__}: {field.name} must be a layer, got {describe(value)}: {mend}."
-                )
-        made, wrong = self.children(), ""
-        if not isinstance(made, dict) or not all(
-            isinstance(child, (Layer, tuple)) for child in made.values()
-        ):
-            wrong = f"must return a dict of layers, got {describe(made)}"
-        elif both := sorted(made.keys() & fields.keys()):
-            wrong = f"returns {both[0]!r}, which is a field: rename it"
-        if wrong:
-            raise ValueError(f"{type(self).__name__}: children {wrong}.")
-        held = {name: value for name, value in fields.items() if _has_layers(type(self), name, value)}
+        types = {field.name: field.type for field in dataclasses.fields(self)}
+        declared = {name for name in types if types[name] in (Layer, "Layer", "nn.Layer")}
+        fields, made = {name: getattr(self, name) for name in self._fields}, self.children()
+        if both := made.keys() & fields.keys():
+            self.refuse(f"children returns {min(both)!r}, which is a field: rename it.")
+        held = {name: value for name, value in fields.items() if name in declared or _has_layers(value)}
         return held | made
 
     def children(self) -> dict[str, Layer]:
@@ -182,11 +164,8 @@ class Composite(Container):
     @property
     def _stepwise(self):
         declared = type(self).decodes
-        return (
-            _flatten({name: self._tree[name] for name in declared})
-            if isinstance(declared, tuple)
-            else self._flat
-        )
+        some = isinstance(declared, tuple)
+        return _flatten({name: self._tree[name] for name in declared}) if some else self._flat
 
     @property
     def needs_key(self):
@@ -202,7 +181,7 @@ class Composite(Container):
         Args:
           call: the children, ready to be applied. ``call.inference_mode`` is a Python ``bool``.
           x: the input.
-          **inputs: further inputs, keyword-only parameters of the subclass' ``forward``.
+          **inputs: further inputs, which are the other parameters of the subclass' ``forward``.
         """
         raise NotImplementedError(f"{type(self).__name__} must define forward")
 
@@ -217,37 +196,27 @@ class Composite(Container):
         if type(self).decodes is False:
             self.check_decodes()
         self._check_names(inputs)
-        own, cache = self._split_cache(cache)
-        steps = self.steps(x) if own else 0
-        run = _Decode(self, trainables, non_trainables, cache, own.get("position", 0))
+        position = 0
+        if self._counts_steps:
+            if not isinstance(cache, dict) or "position" not in cache:
+                mend = "what init_cache made, or the last decode returned"
+                self.refuse(f"cache expects {mend}, got {describe(cache)}.")
+            position = cache["position"]
+            cache = {name: value for name, value in cache.items() if name != "position"} or ()
+        run = _Decode(self, trainables, non_trainables, cache, position)
         y = self._forward(run, x, inputs)
-        return y, self._join_cache(gather(self._tree, run.cache), run.position + steps)
+        steps = self.steps(x) if self._counts_steps else 0
+        return y, self._join_cache(gather(self._tree, run.cache), position + steps)
 
     def steps(self, x) -> int:
         """How many steps of a sequence ``x`` holds: the size of its axis before the last, or of the last one of integers."""
         x = jax.tree.leaves(x)[0]
-        axis = -1 if jnp.issubdtype(x.dtype, jnp.integer) else -2
-        if len(x.shape) < -axis:
-            raise LayerError(
-                self, f"decodes x of shape (..., length, features), or ids (..., length), got {describe(x)}."
-            )
-        return x.shape[axis]
+        return x.shape[-1 if jnp.issubdtype(x.dtype, jnp.integer) else -2]
 
     @property
     def _counts_steps(self):
         declared = type(self).decodes
         return bool(declared) and not isinstance(declared, property)  # a Series has no use for its place
-
-    def _split_cache(self, cache):
-        """The place, and the caches of the children."""
-        if not self._counts_steps:
-            return {}, cache
-        if not isinstance(cache, dict) or "position" not in cache:
-            raise LayerError(
-                self,
-                f"cache expects what init_cache made, or the last decode returned, got {describe(cache)}.",
-            )
-        return cache, {name: value for name, value in cache.items() if name != "position"} or ()
 
     def _join_cache(self, cache, position):
         return {"position": position, **(cache or {})} if self._counts_steps else cache
@@ -255,7 +224,7 @@ class Composite(Container):
     def _forward(self, run, x, inputs):
         y = self.forward(Call(run, self._tree), x, **inputs)
         if y is None:
-            raise LayerError(self, "forward must return the output, got None: end it with return …")
+            self.refuse("forward must return the output, got None: end it with return …")
         return y
 
     def _outline(self, records, path, key, x, **inputs):
@@ -264,19 +233,13 @@ class Composite(Container):
         y = self._forward(run, x, inputs)
         for place, layer in self._flat.items():
             if place not in run.variables:
-                raise LayerError(
-                    self,
-                    f"forward never calls {place.lstrip('.')} ({layer!r}) when it trains, so its sizes are unknown: "
-                    "call it, or take the field away.",
-                )
+                what = f"{place.lstrip('.')} ({layer!r}) when it trains, so its sizes are unknown"
+                self.refuse(f"forward never calls {what}: call it, or take the field away.")
         return y, *_gather_pairs(self._tree, run.variables)
 
     def _build(self, records, path, key):
-        keys = jax.random.split(key, len(self._flat))
-        built = {
-            place: layer._build(records, path + place, key)
-            for (place, layer), key in zip(self._flat.items(), keys)
-        }
+        keys = zip(self._flat.items(), jax.random.split(key, len(self._flat)))
+        built = {place: layer._build(records, path + place, key) for (place, layer), key in keys}
         return _gather_pairs(self._tree, built)
 
     def _build_cache(self, records, path, length):
@@ -320,10 +283,8 @@ class Call:
 
     def __call__(self, x=None, **inputs):
         if not isinstance(self._node, Layer):
-            raise LayerError(
-                self._run.layer,
-                f"call{self._place} is no layer but holds some, {self._names}: call one of them.",
-            )
+            held = f"no layer but holds some, {self._names}"
+            self._run.layer.refuse(f"call{self._place} is {held}: call one of them.")
         return self._run.call(self._place, self._node, self._method, x, inputs)
 
     def __getattr__(self, name):
@@ -334,26 +295,16 @@ class Call:
             return Call(self._run, self._node, self._place, name)
         if name == "key" and not self._place:  # not a method, which would hide a child of this name
             return self._run.fresh_key
-        if name.startswith("_"):
-            raise AttributeError(name)
-        if not self._place and getattr(self._run.layer, name, None) == ():
+        field = None if self._place else getattr(self._run.layer, name, None)
+        if field == ():
             return Call(self._run, (), f".{name}")  # a tuple of layers may have none
         found = "" if isinstance(self._node, Layer) else f"; it has {self._names}"
-        if not self._place and isinstance(getattr(self._run.layer, name, None), Layer):
-            found += f". Declare it in the class, {name}: nn.Layer"
-        raise AttributeError(
-            f"{type(self._run.layer).__name__}: call{self._place} has no layer {name!r}{found}."
-        )
+        mend = f". Declare it in the class, {name}: nn.Layer" if isinstance(field, Layer) else ""
+        message = f"call{self._place} has no layer {name!r}{found}{mend}."
+        raise AttributeError(f"{type(self._run.layer).__name__}: {message}")
 
     def __getitem__(self, index):
-        children = dict(zip(self._node, self)) if isinstance(self._node, dict) else tuple(self)
-        try:
-            return children[index]
-        except (LookupError, TypeError):
-            raise LayerError(
-                self._run.layer,
-                f"call{self._place}[{index!r}] is not there: call{self._place} has {self._names}.",
-            ) from None
+        return (dict(zip(self._node, self)) if isinstance(self._node, dict) else tuple(self))[index]
 
     def __len__(self):
         return len(self._items())
@@ -367,11 +318,8 @@ class Call:
 
     def _items(self):
         if isinstance(self._node, Layer):
-            raise LayerError(
-                self._run.layer,
-                f"call{self._place} is one layer, {type(self._node).__name__}: apply it whole, call{self._place}(x), "
-                "or make the field a tuple of layers.",
-            )
+            mend = f"apply it whole, call{self._place}(x), or make the field a tuple of layers"
+            self._run.layer.refuse(f"call{self._place} is one layer, {type(self._node).__name__}: {mend}.")
         return _items(self._node)
 
 
@@ -395,61 +343,50 @@ class _Run:
             keys = jax.random.split(key, len(layers)) if len(layers) > 1 else [key]
         self.keys = dict(zip(layers, keys))
 
-    def key_for(self, place):
-        if not self.wants_key(place):
-            return None
-        return self.keys.pop(place) if place in self.keys else self.next_key()
-
     def wants_key(self, place):
         need = self.layer._keyed.get(place)
         return need and (need == "always" or self.inference_mode is not True)
 
+    def key_for(self, place):
+        if self.wants_key(place):
+            return self.keys.pop(place) if place in self.keys else self.next_key()
+
     def next_key(self):
-        if self.spare is None:
-            return None
-        self.spare, key = jax.random.split(self.spare)
-        return key
+        if self.spare is not None:
+            self.spare, key = jax.random.split(self.spare)
+            return key
 
     def fresh_key(self):
         """A new key for ``forward`` itself."""
-        draws = self.layer.draws
-        if not draws or (self.inference_mode is True and draws != "always"):
-            when = "in inference" if draws else "random numbers"
-            mend = (
-                'look at call.inference_mode before, or say draws = "always"' if draws else "say draws = True"
-            )
-            raise LayerError(
-                self.layer, f"draws {when}, which its class does not declare: {mend} in the class."
-            )
+        draws, layer = self.layer.draws, self.layer
+        if not draws:
+            layer.refuse("draws random numbers, which its class does not declare: say draws = True.")
+        if draws != "always" and self.inference_mode is True:
+            mend = 'look at call.inference_mode before, or say draws = "always"'
+            layer.refuse(f"draws in inference, which its class does not declare: {mend}.")
         if _trace_state() != self.trace:
-            raise LayerError(
-                self.layer, "call.key() was used inside another transformation: draw the key before it."
-            )
+            layer.refuse("call.key() was used inside another transformation: draw the key before it.")
         key = self.next_key()
-        self.layer.check_key(key)
+        layer.check_key(key)
         return key
 
     def call(self, place, layer, method, x, inputs):
         inside = _trace_state() != self.trace
-        if inside:
-            self.refuse_loss(place)
         try:  # which costs nothing, unlike ``with``
             y = self.apply(place, layer, method, x, inputs, inside)
         except Exception as error:
             locate(error, place, layer)
             raise
-        if inside:  # init knows only now what the child updates
+        if inside:
             self.refuse_loss(place)
         return y
 
     def refuse_loss(self, place):
         """Inside another transformation, a call may change nothing out here."""
         if reason := self.keeps(place):
-            raise LayerError(
-                self.layer,
-                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), but it {reason}, "
-                "which would be lost: use nn.Remat for recomputation, nn.Stack for a repeated block, nn.Recurrent for a "
-                "loop over time, or transform the whole layer.",
+            self.layer.refuse(
+                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), but it {reason}, which "
+                "would be lost: use nn.Remat, nn.Stack or nn.Recurrent, or transform the whole layer."
             )
 
     def keeps(self, place):
@@ -473,19 +410,20 @@ class _Apply(_Run):
             self.split(key, needing)
 
     def apply(self, place, layer, method, x, inputs, inside):
-        variables = self.trainables[place], self.non_trainables[place]
+        trainables, given = self.trainables[place], self.non_trainables[place]
+        captures = self.found is not None and not inside  # what is captured inside could not leave
         options = {"key": self.key_for(place), "inference_mode": self.inference_mode, **inputs}
-        if self.found is None or inside:  # what is captured inside could not leave
-            y, self.non_trainables[place] = layer.check_pair(
-                method, getattr(layer, method)(x, *variables, **options)
-            )
-            return y
-        y, updated = apply(layer, place, method, x, variables[0], Captured(variables[1], {}), **options)
-        self.non_trainables[place] = updated.tree
+        given = Captured(given, {}) if captures else given
+        y, updated = apply(layer, place, method, x, trainables, given, **options)
+        self.non_trainables[place] = updated.tree if captures else updated
+        if captures:
+            self.note(place, updated.found)
+        return y
+
+    def note(self, place, found):
         again = sum(other.partition("#")[0] == place for other in self.found)
         suffix = f"#{again + 1}" if again else ""  # of a child that is called once more
-        self.found |= {place + suffix + other[len(place) :]: value for other, value in updated.found.items()}
-        return y
+        self.found |= {place + suffix + other[len(place) :]: value for other, value in found.items()}
 
 
 class _Outline(_Run):
@@ -498,18 +436,15 @@ class _Outline(_Run):
     def apply(self, place, layer, method, x, inputs, inside):
         if place not in self.variables:
             if method != "fwd":
-                raise LayerError(
-                    layer, f"{method} comes before the layer itself is called, so its sizes are unknown yet."
-                )
-            key = (
-                jax.random.key(0) if inside else self.keys.pop(place)
-            )  # a scan would use the other in each round
+                layer.refuse(f"{method} comes before the layer itself is called: its sizes are unknown yet.")
+            # A scan would use the other one in each round.
+            key = jax.random.key(0) if inside else self.keys.pop(place)
             y, *variables = layer._outline(self.records, self.path + place, key, x, **inputs)
         else:
             # Shapes are all that outlives the trace of a call: the numbers do not count.
             given = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), self.variables[place])
             options = {"key": self.key_for(place), "inference_mode": False, **inputs}
-            y, updated = layer.check_pair(method, getattr(layer, method)(x, *given, **options))
+            y, updated = apply(layer, place, method, x, *given, **options)
             variables = given[0], updated
         self.variables[place] = jax.tree.map(abstract, tuple(variables))
         self.non_trainables[place] = self.variables[place][1]
@@ -531,7 +466,7 @@ class _Decode(_Run):
         if method != "fwd" or place not in self.layer._stepwise:
             return getattr(layer, method)(x, *variables, inference_mode=True, **inputs)[0]
         if place in self.used and jax.tree.leaves(self.cache[place]):
-            raise LayerError(layer, "is called twice, but has one cache: make it two layers to decode.")
+            layer.refuse("is called twice, but has one cache: make it two layers to decode.")
         self.used.add(place)
         y, self.cache[place] = layer.decode(x, *variables, self.cache[place], **inputs)
         return y
@@ -587,19 +522,9 @@ def _strongest(needs):
     return "always" if "always" in needs else any(needs)
 
 
-def _has_layers(cls, name, value):
-    """Whether a field holds children: a layer, or a tuple of layers, which may be nested."""
-    if isinstance(value, Layer):
-        return True
-    if not isinstance(value, tuple):
-        return False
-    have = [_has_layers(cls, name, item) for item in value]
-    if any(have) and not all(have):
-        other = value[have.index(False)]
-        raise ValueError(
-            f"{cls.__name__}: {name} mixes layers with {show(other)}: wrap a function in nn.F(…)."
-        )
-    return any(have)
+def _has_layers(value):
+    """Whether a field holds children: a layer, or a tuple with some, which may be nested."""
+    return isinstance(value, Layer) or (isinstance(value, tuple) and any(map(_has_layers, value)))
 
 
 def _items(tree):
@@ -610,7 +535,7 @@ def _items(tree):
 
 
 def _flatten(tree, place=""):
-    if isinstance(tree, Layer):
+    if not isinstance(tree, (dict, tuple)):
         return {place: tree}
     parts = (_flatten(child, place + part) for part, child in _items(tree))
     return {place: layer for part in parts for place, layer in part.items()}
@@ -639,23 +564,16 @@ def spread(layer, variables, role):
         if isinstance(tree, Layer):
             found[place] = variables
             return
-        named = isinstance(tree, dict)
-        if _is_empty(variables):
-            each = [()] * len(tree)
-        elif named and isinstance(variables, dict) and variables.keys() == tree.keys():
-            each = [variables[name] for name in tree]
-        elif not named and isinstance(variables, tuple) and len(variables) == len(tree):
-            each = variables
-        else:
-            wanted = f"a tuple with one entry for each of {len(tree)} layers"
-            raise LayerError(
-                layer,
-                f"{role}{place} expect {f'a dict with keys {sorted(tree)}' if named else wanted}, got "
-                f"{describe(variables)}: pass the {role} that this model's own "
-                f"{'init_cache' if role == 'cache' else 'init'} returned.",
-            )
-        for (part, child), child_variables in zip(_items(tree), each):
-            visit(child, child_variables, place + part)
+        parts, kind = dict(_items(tree)), dict if isinstance(tree, dict) else tuple
+        given = dict(_items(variables)) if isinstance(variables, kind) else {}
+        given = dict.fromkeys(parts, ()) if _is_empty(variables) else given
+        if given.keys() != parts.keys():
+            entries = f"a tuple with one entry for each of {len(tree)} layers"
+            wanted = f"a dict with keys {sorted(tree)}" if kind is dict else entries
+            origin = f"pass the {role} that this model's own {'init_cache' if role == 'cache' else 'init'} returned"
+            layer.refuse(f"{role}{place} expect {wanted}, got {describe(variables)}: {origin}.")
+        for part, child in parts.items():
+            visit(child, given[part], place + part)
 
     visit(layer._tree, variables, "")
     return found

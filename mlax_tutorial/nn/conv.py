@@ -9,26 +9,14 @@ from typing import Any
 import jax
 from jax import lax
 
-from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn import windows
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional, show
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.windows import (
-    CONTINUED,
-    PADDINGS,
-    SAME,
-    check_room,
-    each,
-    each_axis,
-    extend,
-    padding,
-    pads,
-    settle,
-    sizes,
-    spans,
-)
+from mlax_tutorial.nn.windows import CONTINUED, SAME, each, each_axis, pads, sizes
 
-WORDS = *PADDINGS, *CONTINUED, "CAUSAL"
+WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
 
 
 class _Convolution(Layer):
@@ -37,7 +25,7 @@ class _Convolution(Layer):
     out_channels: int = hyperparameter(integer)
     filter_shape: tuple[int, ...] = hyperparameter(sizes)
     strides: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
-    padding: Any = hyperparameter(padding, default="VALID")
+    padding: Any = hyperparameter(windows.padding, default="VALID")
     dilation: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
     groups: int = hyperparameter(integer, default=1)
     input_spec: str | None = None
@@ -51,22 +39,16 @@ class _Convolution(Layer):
         super().__post_init__()
         self._check_spec("input_spec", "C")
         self._check_spec("kernel_spec", "OI")
-        settle(self, len(self.filter_shape), "strides", "padding", "dilation")
+        windows.settle(self, len(self.filter_shape), "strides", "padding", "dilation")
         if self.out_channels % self.groups:
-            raise ValueError(
-                f"{type(self).__name__}: groups must divide out_channels, {self.out_channels}, "
-                f"got {self.groups}."
-            )
+            self.refuse(f"groups must divide out_channels, {self.out_channels}, got {self.groups}.")
 
     def _check_spec(self, name, channels):
         spec, usual = getattr(self, name), self._usual(channels)
         if spec is not None and (not isinstance(spec, str) or sorted(spec) != sorted(usual)):
-            raise ValueError(
-                f"{type(self).__name__}: {name} must be made of the letters of {usual!r}, each once, "
-                f"got {show(spec)}."
-            )
+            self.refuse(f"{name} must be made of the letters of {usual!r}, each once, got {show(spec)}.")
         if spec == usual:
-            object.__setattr__(self, name, None)  # written in one way
+            vars(self)[name] = None  # written in one way
 
     @property
     def _letters(self):
@@ -87,11 +69,6 @@ class _Convolution(Layer):
     def init(self, key, x):
         self.check_init_key(key)
         channels, _ = self._look(x)
-        if channels % self.groups:
-            raise LayerError(
-                self,
-                f"groups={self.groups} must divide the input's channels, got {channels} in {describe(x)}.",
-            )
         # Initializers look for (..., in, out): all axes but the last are what flows into a unit.
         shape = (*self.filter_shape, channels // self.groups, self.out_channels)
         kernel = self.initialize("kernel_initializer", key, shape, self.param_dtype or x.dtype)
@@ -100,25 +77,17 @@ class _Convolution(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         channels, lengths = self._look(x)
-        spec = self._specs[1]
-        sizes = dict(zip(self._letters, self.filter_shape), O=self.out_channels, I=None)
-        self.check_variables(trainables, {"kernel": tuple(sizes[letter] for letter in spec)})
-        kernel = trainables["kernel"]
-        wanted = kernel.shape[spec.index("I")] * self.groups
-        if wanted != channels:
-            raise LayerError(
-                self,
-                f"kernel of shape {kernel.shape}, {spec} with groups={self.groups}, expects x with "
-                f"{wanted} channels on axis {self._specs[0].index('C') - len(self._specs[0])}, got "
-                f"{describe(x)}: give it the shape that init saw, or init again.",
-            )
-        return self._apply(x, kernel, lengths), non_trainables
+        sizes = dict(zip(self._letters, self.filter_shape), O=self.out_channels, I=channels // self.groups)
+        self.check_variables(trainables, {"kernel": tuple(sizes[letter] for letter in self._specs[1])}, x=x)
+        return self._apply(x, trainables["kernel"], lengths), non_trainables
 
     def _look(self, x):
         """The number of channels, and the lengths of the axes along which the window moves."""
         spec = self._specs[0]
         self.check_floating(x, minimum_ndim=len(spec))
         shape = dict(zip(spec, x.shape[-len(spec) :]))
+        if shape["C"] % self.groups:
+            self.refuse(f"groups={self.groups} must divide the channels, {shape['C']} in {describe(x)}.")
         return shape["C"], tuple(shape[letter] for letter in self._letters)
 
 
@@ -183,33 +152,28 @@ class Conv(_Convolution):
     (2016).
     """
 
-    padding: Any = hyperparameter(functools.partial(padding, words=WORDS), default="VALID")
+    padding: Any = hyperparameter(functools.partial(windows.padding, words=WORDS), default="VALID")
 
     def __post_init__(self):
         super().__post_init__()
         if self.padding == "CAUSAL" and len(self.filter_shape) > 1:
-            raise ValueError(
-                f"Conv: padding='CAUSAL' is for sequences, a window of one axis, got {self.filter_shape}: give pairs "
-                "(before, after) instead."
-            )
+            window = f"a window of one axis, got {self.filter_shape}"
+            self.refuse(f"padding='CAUSAL' is for sequences, {window}: give pairs (before, after) instead.")
 
     @property
     def decodes(self):
-        settings = set(self.filter_shape), self.strides, self.padding, self.input_spec
-        return settings in [
-            ({1}, 1, word, None) for word in ("VALID", "SAME", "SAME_LOWER", "CAUSAL", *CONTINUED)
-        ]
+        plain = self.strides == 1 and self.padding in WORDS and self.input_spec is None
+        return plain and set(self.filter_shape) == {1}
 
     def _apply(self, x, kernel, lengths):
         rims = pads(self.padding, lengths, self.filter_shape, self.strides, self.dilation)
         symbolic = not all(isinstance(length, int) for length in lengths)  # in an export
         if self.padding in CONTINUED or symbolic:
-            spec, around = self._specs[0], dict(zip(self._letters, rims))
-            for letter, rim in around.items():
-                x = extend(x, spec.index(letter) - len(spec), rim, self.padding)
-            rims = ((0, 0),) * len(rims)
-            lengths = self._look(x)[1]
-        check_room(self, x, lengths, self.filter_shape, rims, self.dilation)
+            spec = self._specs[0]
+            for letter, rim in zip(self._letters, rims):
+                x = windows.extend(x, spec.index(letter) - len(spec), rim, self.padding)
+            rims, lengths = ((0, 0),) * len(rims), self._look(x)[1]
+        windows.check_room(self, x, lengths, self.filter_shape, rims, self.dilation)
         return _convolve(self, rims, x, kernel)
 
 
@@ -262,40 +226,27 @@ class ConvTranspose(_Convolution):
     def __post_init__(self):
         super().__post_init__()
         count = len(self.filter_shape)
-        settle(self, count, "output_padding")
+        windows.settle(self, count, "output_padding")
         extra, strides = self.output_padding, each(self.strides, count)
         if any(more and more >= stride for more, stride in zip(each(extra, count), strides)):
-            raise ValueError(
-                f"ConvTranspose: output_padding must be less than strides, {self.strides}, got {show(extra)}."
-            )
+            self.refuse(f"output_padding must be less than strides, {self.strides}, got {show(extra)}.")
         if extra and self.padding in SAME:
-            raise ValueError(
-                f"ConvTranspose: output_padding is settled by padding={self.padding!r}, "
-                f"got {show(extra)}: leave it out."
-            )
+            self.refuse(f"output_padding is settled by padding={self.padding!r}, got {extra}: leave it out.")
 
     def _apply(self, x, kernel, lengths):
-        count, wide = len(lengths), spans(self.filter_shape, self.dilation)
+        count, wide = len(lengths), windows.spans(self.filter_shape, self.dilation)
         strides, more = each(self.strides, count), each(self.output_padding, count)
         if self.padding in SAME:  # if a Conv would skip some, they come back
             more = tuple(max(stride - span, 0) for stride, span in zip(strides, wide))
         # What a Conv would be given for an input that is so many times longer is cut off here.
         longer = tuple(length * stride for length, stride in zip(lengths, strides))
         cut = pads(self.padding, longer, self.filter_shape, self.strides, self.dilation)
-        rims = tuple(
-            (span - 1 - before, span - 1 - after + extra)
-            for span, (before, after), extra in zip(wide, cut, more)
-        )
-        got = tuple(
-            (length - 1) * stride + 1 + sum(rim) - (span - 1)
-            for length, stride, span, rim in zip(lengths, strides, wide, rims)
-        )
+        ends = zip(wide, cut, more)
+        rims = tuple((span - 1 - left, span - 1 - right + extra) for span, (left, right), extra in ends)
+        sizes = zip(lengths, strides, wide, rims)
+        got = tuple((length - 1) * stride + 2 + sum(rim) - span for length, stride, span, rim in sizes)
         if min(got) < 1 or min(lengths) < 1:
-            raise LayerError(
-                self,
-                f"of {describe(x)} nothing is left: the output would be {got} along the axes of the "
-                "window; use less padding.",
-            )
+            self.refuse(f"of {describe(x)} nothing is left, {got} along the window's axes: use less padding.")
         return _convolve(self, rims, x, kernel)
 
 
@@ -312,9 +263,8 @@ def _convolve(layer, padding, x, kernel):
         kernel = lax.rev(kernel, [kernel_spec.index(letter) for letter in layer._letters])
     # lax takes what is given an axis in the order in which the kernel has the axes.
     order = [layer._letters.index(letter) for letter in kernel_spec if letter not in "OI"]
-    strides, dilation = (
-        [each(value, count)[axis] for axis in order] for value in (layer.strides, layer.dilation)
-    )
+    spread = each(layer.strides, count), each(layer.dilation, count)
+    strides, dilation = ([values[axis] for axis in order] for values in spread)
     y = lax.conv_general_dilated(
         x.astype(dtype).reshape(math.prod(batch), *rest),
         kernel,

@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import multiply
@@ -98,10 +98,8 @@ class Embed(Layer):
         self.check_floating(x, minimum_ndim=1)
         self.check_variables(trainables, {"embed": self._shape})
         if x.shape[-1] != self.embed_dim:
-            raise LayerError(
-                self,
-                f"attend expects x of shape (..., {self.embed_dim}), got {describe(x)}: project it to embed_dim first.",
-            )
+            wanted = f"x of shape (..., {self.embed_dim})"
+            self.refuse(f"attend expects {wanted}, got {describe(x)}: project it to embed_dim first.")
         return multiply(x, trainables["embed"], (1,)), non_trainables
 
     @property
@@ -111,8 +109,5 @@ class Embed(Layer):
     def _check_ids(self, x):
         self.check_array(x)
         if not jnp.issubdtype(x.dtype, jnp.integer):
-            raise LayerError(
-                self,
-                f"x expects integers, got {describe(x)}: pass the ids themselves, not one-hot vectors or features, for "
-                "instance with x.astype(jnp.int32).",
-            )
+            mend = "pass ids, not one-hot vectors or features, for instance x.astype(jnp.int32)"
+            self.refuse(f"x expects integers, got {describe(x)}: {mend}.")

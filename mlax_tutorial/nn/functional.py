@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 
 from mlax_tutorial.nn.elementwise import is_elementwise
-from mlax_tutorial.nn.errors import LayerError
 from mlax_tutorial.nn.hyperparameters import boolean, function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer
 
@@ -42,10 +41,9 @@ class F(Layer):
 
     def _build_cache(self, records, path, length):
         if self.decodes is None and not is_elementwise(self.infer_fn or self.train_fn, records[path][0]):
-            raise LayerError(
-                self,
-                "does not decode: the function is not elementwise, so it may mix steps, or depend on their place. If it "
-                "treats each step by itself, say nn.F(…, decodes=True).",
+            self.refuse(
+                "does not decode: the function is not elementwise, so it may mix steps, or depend on their place. If it treats "
+                "each step by itself, say nn.F(…, decodes=True)."
             )
         return ()
 

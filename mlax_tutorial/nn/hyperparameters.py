@@ -33,25 +33,27 @@ def integer(value, minimum: int = 1) -> int:
     raise ValueError(wanted)
 
 
+def integers(value, minimum: int = 1) -> tuple[int, ...]:
+    """A tuple of integers, from one or from several."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    return tuple(integer(item, minimum) for item in values)
+
+
 def axis_from_the_end(value) -> int:
     """A negative ``int``: counted from the end, so that any batch axes may stand in front."""
-    wanted = "must be a negative integer, counted from the end: -1 is the last axis"
-    if isinstance(value, jax.core.Tracer):
-        raise ValueError(f"{wanted}; not a traced value: {_STATIC}")
     try:
-        return -integer(-operator.index(value))  # not -value, which for NumPy's unsigned integers wraps round
-    except (TypeError, ValueError):
-        raise ValueError(wanted) from None
+        axis = operator.index(value)
+    except TypeError:
+        axis = 0
+    if axis >= 0:
+        raise ValueError("must be a negative integer, counted from the end: -1 is the last axis")
+    return axis
 
 
 def axes_from_the_end(value) -> tuple[int, ...]:
     """Negative integers in ascending order, from one or from a tuple or a list of them."""
-    try:
-        values = value if isinstance(value, (tuple, list)) else (value,)
-        axes = tuple(sorted(axis_from_the_end(item) for item in values))
-    except ValueError as error:
-        message = str(error).replace("a negative integer", "negative integers")
-        raise ValueError(message) from None
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    axes = tuple(sorted(map(axis_from_the_end, values)))
     if len(set(axes)) < len(axes):
         raise ValueError("must be different from each other")
     return axes
@@ -129,6 +131,14 @@ def initializer(value) -> Callable:
     return function(value)
 
 
+def checked(what: str, canonicalize: Callable[[Any], Any], value, error: Callable = ValueError) -> Any:
+    """What ``canonicalize`` makes of an argument; what it refuses is told in the name of ``what``."""
+    try:
+        return canonicalize(value)
+    except ValueError as reason:
+        raise error(f"{what} {reason}, got {show(value)}.") from None
+
+
 def optional(canonicalize: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """``None``, or what ``canonicalize`` makes of the value."""
     return lambda value: None if value is None else canonicalize(value)
@@ -150,14 +160,12 @@ def canonicalize_fields(layer) -> None:
         except TypeError:
             if isinstance(value, jax.core.Tracer):
                 raise ValueError(f"{name}: {field.name} must not be a traced value: {_STATIC}.") from None
-            raise TypeError(
-                f"{name}: {field.name} must be hashable, because layers are static under jax.jit; got "
-                f"{type(value).__name__} {value!r}. Use a tuple for a list, or a function for an array."
-            ) from None
-        object.__setattr__(layer, field.name, value)
+            got = f"{type(value).__name__} {value!r}. Use a tuple for a list, or a function for an array"
+            why = "must be hashable, because layers are static under jax.jit"
+            raise TypeError(f"{name}: {field.name} {why}; got {got}.") from None
+        vars(layer)[field.name] = value
     values = by_value(tuple(getattr(layer, field.name) for field in dataclasses.fields(layer)))
-    object.__setattr__(layer, "_value", values)
-    object.__setattr__(layer, "_hash", hash((type(layer), values)))
+    vars(layer).update(_value=values, _hash=hash((type(layer), values)))
 
 
 def show(value) -> str:

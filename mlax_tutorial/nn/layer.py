@@ -6,22 +6,17 @@ from typing import Any, dataclass_transform
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.dtypes import canonicalize_dtype
 
+from mlax_tutorial.nn.checks import Checks
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import (
-    canonicalize_fields,
-    hyperparameter,
-    integer,
-    show,
-)
-from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, integer, show
+from mlax_tutorial.nn.numeric import is_array
 from mlax_tutorial.nn.values import by_value, portable
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))
-class Layer:
+class Layer(Checks):
     """Base of all layers. A subclass lists its hyperparameters as fields and writes ``init`` and ``fwd``.
 
     Subclassing makes the class a frozen dataclass and registers it with JAX as static, so an instance
@@ -121,11 +116,7 @@ class Layer:
           LayerError: if ``length`` is no positive integer, or a layer does not decode, by its path.
         """
         self.check_inputs(x, inputs)
-        self._check_names(inputs)
-        try:
-            length = integer(length)
-        except ValueError as error:
-            raise LayerError(self, f"length {error}, got {describe(length)}.") from None
+        length = checked("length", integer, length, lambda message: LayerError(self, message))
         self.check_decodes()
         return self._build_cache(outline(self, x, inputs), "", length)
 
@@ -143,12 +134,12 @@ class Layer:
 
     def check_decodes(self) -> None:
         """Refuse a layer that does not declare that it ``decodes``."""
+        if self.needs_key == "always":
+            self.refuse("does not decode: it draws random numbers in inference, and decode has no key.")
         if self.decodes is False:
-            raise LayerError(
-                self,
-                "does not decode: it may mix steps, or depend on their place. Apply it to the whole sequence with fwd, use "
-                "Recurrent or a causal MultiHeadAttention there, or say decodes = True in a class that treats each step by "
-                "itself (a forward finds its place in call.position).",
+            self.refuse(
+                "does not decode: it may mix steps, or depend on their place. Use fwd on the whole sequence, or in its place a "
+                "Recurrent or a causal MultiHeadAttention, or say decodes = True in a class that treats each step by itself."
             )
 
     # Containers override the next three, so that init runs in two phases at any depth (see Composite).
@@ -156,7 +147,6 @@ class Layer:
     def _outline(self, records, path, key, x, **inputs):
         """Phase one, inside ``jax.eval_shape``: note what this layer is given; return ``(y, *variables)``."""
         records[path] = jax.tree.map(abstract, (x, inputs))
-        # These keys are abstract, too, but JAX's check for reused ones looks here as well.
         init_key, fwd_key = jax.random.split(key)
         trainables, non_trainables = self.check_pair("init", self.init(init_key, x, **inputs))
         key, trainables = fwd_key if self.needs_key else None, records.cast(trainables)
@@ -171,13 +161,6 @@ class Layer:
     def _build_cache(self, records, path, length):
         """Make the cache of a layer that decodes from what phase one noted."""
         return ()
-
-    def _check_names(self, inputs):
-        unknown = sorted(inputs.keys() - self.inputs)
-        if unknown:
-            raise LayerError(
-                self, f"takes no input {unknown[0]!r}; further inputs are {sorted(self.inputs)}."
-            )
 
     def __eq__(self, other):
         return self is other or (type(self) is type(other) and self._value == other._value)
@@ -199,149 +182,35 @@ class Layer:
         return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     def __setstate__(self, state):
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(state)
         self.__post_init__()  # what a class derives from its fields, too: a container's children
 
-    def __copy__(self):  # nothing can change, and a deep copy of a function may be another function
+    def __copy__(self, *_):  # nothing can change, and a deep copy of a function may be another function
         return self
 
-    def __deepcopy__(self, memo):
-        return self
-
-    # Checks that layers share. They look at shapes, dtypes and types only, so they cost nothing under jit.
-
-    def check_array(self, x, minimum_ndim: int = 0) -> None:
-        """Refuse what is no array (a list, say) or has fewer than ``minimum_ndim`` axes."""
-        if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-            raise LayerError(self, f"x expects an array, got {describe(x)}: wrap it in jnp.asarray(…).")
-        if len(x.shape) < minimum_ndim:
-            axes = "axis" if minimum_ndim == 1 else "axes"
-            raise LayerError(
-                self,
-                f"x expects at least {minimum_ndim} {axes}, got {describe(x)}: add the missing ones, "
-                "for instance with x[None].",
-            )
-
-    def check_floating(self, x, minimum_ndim: int = 0) -> None:
-        """Refuse what is no array of floating-point numbers."""
-        self.check_array(x, minimum_ndim)
-        if not jnp.issubdtype(x.dtype, jnp.floating):
-            raise LayerError(
-                self,
-                f"x expects floating-point numbers, got {describe(x)}: convert it first, for instance "
-                "with x.astype(jnp.float32).",
-            )
-
-    def check_variables(
-        self, variables, shapes: dict[str, tuple[int | None, ...]], role: str = "trainables"
-    ) -> None:
-        """Refuse variables whose names or shapes do not fit; ``None`` stands for any size."""
-        self.check_names(variables, shapes, role)
-        for name, wanted in shapes.items():
-            if not is_floating(variables[name]):
-                raise LayerError(
-                    self,
-                    f"{name} expects an array of floating-point numbers, got {describe(variables[name])}: "
-                    f"pass the {role} that this model's own init returned, or convert them.",
-                )
-            got = variables[name].shape
-            if len(got) != len(wanted) or any(w not in (None, g) for w, g in zip(wanted, got)):
-                shape = str(wanted).replace("None", "…")
-                raise LayerError(
-                    self,
-                    f"{name} expects shape {shape}, got {describe(variables[name])}: these {role}, or "
-                    "this input, belong to another model.",
-                )
-
-    def check_names(self, variables, names, role: str = "trainables") -> None:
-        """Refuse variables of other names."""
-        if not isinstance(variables, dict) or variables.keys() != set(names):
-            raise LayerError(
-                self,
-                f"{role} expect a dict with keys {sorted(names)}, got {describe(variables)}: pass "
-                f"the {role} that this model's own init returned.",
-            )
-
-    def check_pair(self, method: str, result) -> tuple[Any, Any]:
-        """Refuse what ``init``, ``fwd`` or one like it may not return: a dict of two, say, would come apart into its names."""
-        if not isinstance(result, tuple) or len(result) != 2:
-            wanted = "(trainables, non_trainables)" if method == "init" else "(y, non_trainables)"
-            raise LayerError(
-                self,
-                f"{method} must return {wanted}, got {describe(result)}: end it with a pair, whose second is "
-                f"{'()' if method == 'init' else 'non_trainables as it came'} if the layer has none.",
-            )
-        return result
-
-    def check_inputs(self, x, inputs) -> None:
-        """Refuse inputs that are neither arrays nor containers of arrays."""
-        for path, leaf in jax.tree_util.tree_leaves_with_path({"x": x, **inputs}):
-            if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
-                where = path[0].key + jax.tree_util.keystr(path[1:])
-                raise LayerError(
-                    self,
-                    f"{where} expects an array, got {describe(leaf)}: wrap it in jnp.asarray(…), or for a shape "
-                    "alone pass jax.ShapeDtypeStruct(shape, dtype).",
-                )
+    __deepcopy__ = __copy__
 
     def initialize(self, name: str, key, shape: tuple[int, ...], dtype) -> jax.Array:
         """Call the initializer ``name``, and refuse what is no array of that shape and dtype."""
         dtype = canonicalize_dtype(dtype)  # NumPy's float64 is float32 to JAX
         value = getattr(self, name)(key, shape, dtype)
-        if (getattr(value, "shape", None), getattr(value, "dtype", None)) != (shape, dtype):
-            mend = "make it of the shape and the dtype that it is given"
-            if callable(value):
-                mend = "call what makes the initializer, as in jax.nn.initializers.he_normal()"
+        if not is_array(value) or (value.shape, value.dtype) != (shape, dtype):
+            makes = "call what makes the initializer, as in jax.nn.initializers.he_normal()"
+            mend = makes if callable(value) else "make it of the shape and the dtype that it is given"
             wanted = describe(jax.ShapeDtypeStruct(shape, dtype))
-            raise LayerError(self, f"{name} must return {wanted}, got {describe(value)}: {mend}.")
+            self.refuse(f"{name} must return {wanted}, got {describe(value)}: {mend}.")
         return jnp.asarray(value)
-
-    def check_key(self, key) -> None:
-        """Refuse a missing key, a raw one, or several."""
-        if key is None:
-            raise LayerError(
-                self,
-                "needs a key in training, got None: pass key=…, a fresh one each step (jax.random.split), "
-                "or inference_mode=True.",
-            )
-        self.check_init_key(key)
-
-    def check_init_key(self, key) -> None:
-        """Refuse what is not one typed key."""
-        if not hasattr(key, "dtype") or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-            raise LayerError(
-                self,
-                f"expects a typed key, got {describe(key)}: make one with jax.random.key(seed), or wrap "
-                "an old one with jax.random.wrap_key_data.",
-            )
-        if key.shape:
-            raise LayerError(
-                self, f"expects one key, got {describe(key)}: pass one of them, or vmap over keys and inputs."
-            )
-
-    def check_inference_mode(self, inference_mode) -> None:
-        """Refuse a traced ``inference_mode``: the layer branches on it while it is traced."""
-        if not isinstance(inference_mode, (bool, np.bool_)):
-            raise LayerError(
-                self,
-                f"inference_mode must be a Python bool, got {describe(inference_mode)}: close over it, or "
-                'name it in jax.jit\'s static_argnames ("inference_mode").',
-            )
 
 
 def _refuse_hiding(cls):
     """A field that is called like a method, ``decode``, say, would stand in its place."""
-    taken = set(cls._reserved)
-    for base in cls.__mro__[1:-1]:
-        methods = {
-            name for name, value in vars(base).items() if callable(value) or isinstance(value, property)
-        }
-        taken |= methods - set(getattr(base, "_fields", ()))
+    bases = cls.__mro__[1:-1]
+    own = {name: value for base in bases for name, value in vars(base).items()}
+    taken = {name for name, value in own.items() if callable(value) or isinstance(value, property)}
+    taken = (taken | cls._reserved).difference(*(getattr(base, "_fields", ()) for base in bases))
     if hidden := [name for name in inspect.get_annotations(cls) if name in taken]:
-        raise TypeError(
-            f"{cls.__name__}: a field must not be called {hidden[0]}, which layers have already: rename it."
-        )
+        message = f"a field must not be called {hidden[0]}, which layers have already: rename it"
+        raise TypeError(f"{cls.__name__}: {message}.")
 
 
 def _refuse_change(self, name, *_):
@@ -359,6 +228,17 @@ def check_layer(name: str, layer: Any) -> None:
     """
     if not isinstance(layer, Layer):
         raise ValueError(f"{name}: model must be a layer, an nn.Series(…), say, got {describe(layer)}.")
+
+
+def mend_layer(value) -> str:
+    """What to do with a value that stands in the place of a layer."""
+    if isinstance(value, type):
+        return ": build one of this class, as nn.Flatten(2) is of nn.Flatten"
+    if value is None:
+        return ": for a field that may be None, declare it nn.Layer | None"
+    if isinstance(value, list):
+        return ": pass layers, not a list of them"
+    return ": wrap a function in nn.F(…)" if callable(value) else ""
 
 
 def further_inputs(fwd) -> frozenset[str]:

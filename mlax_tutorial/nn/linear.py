@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import (
     boolean,
     floating_dtype,
@@ -16,6 +16,7 @@ from mlax_tutorial.nn.hyperparameters import (
     hyperparameter,
     initializer,
     integer,
+    integers,
     optional,
 )
 from mlax_tutorial.nn.layer import Layer
@@ -80,25 +81,15 @@ class Linear(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=1)
-        axis = 1 if self.transposed_kernel else 0  # the kernel's axis that meets the input's last one
-        shape = (self.out_features, None) if self.transposed_kernel else (None, self.out_features)
-        self.check_variables(trainables, {"kernel": shape})
-        kernel = trainables["kernel"]
-        if kernel.shape[axis] != x.shape[-1]:
-            raise LayerError(
-                self,
-                f"kernel of shape {kernel.shape} expects x of shape (..., {kernel.shape[axis]}), "
-                f"got {describe(x)}: give it the shape that init saw, or init again.",
-            )
-        return multiply(x, kernel, (axis,), self.precision, self.accum_dtype), non_trainables
+        shape = (x.shape[-1], self.out_features)
+        self.check_variables(trainables, {"kernel": shape[::-1] if self.transposed_kernel else shape}, x=x)
+        axes = (1,) if self.transposed_kernel else (0,)  # the kernel's axis that meets the input's last one
+        return multiply(x, trainables["kernel"], axes, self.precision, self.accum_dtype), non_trainables
 
 
 def _features(value) -> tuple[int, ...]:
-    try:
-        values = value if isinstance(value, (tuple, list)) else (value,)
-        sizes = tuple(integer(item, minimum=-1) for item in values)
-    except ValueError:
-        sizes = ()
+    """A tuple of sizes, where -1 stands for one that the input decides."""
+    sizes = integers(value, minimum=-1)
     if 0 in sizes or not sizes:
         raise ValueError("must be a positive integer or -1, or a tuple of them")
     return sizes
@@ -231,9 +222,8 @@ def _trailing_shape(layer, x) -> tuple[int, ...]:
     sizes = x.shape[len(x.shape) - len(layer.in_features) :]
     shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, layer.in_features))
     if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
-        raise LayerError(
-            layer,
-            f"in_features={layer.in_features} expects trailing axes {shape}, got {describe(x)}: use -1 "
-            "where the size should come from the input.",
+        mend = "use -1 where the size should come from the input"
+        layer.refuse(
+            f"in_features={layer.in_features} expects trailing axes {shape}, got {describe(x)}: {mend}."
         )
     return shape

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, misfit, rotary
-from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import (
     boolean,
     choice,
@@ -112,14 +112,10 @@ class MultiHeadAttention(Layer):
     def __post_init__(self):
         super().__post_init__()
         if self.heads % self._kv_heads:
-            raise ValueError(
-                f"MultiHeadAttention: kv_heads must divide heads={self.heads}, got {self.kv_heads}."
-            )
+            self.refuse(f"kv_heads must divide heads={self.heads}, got {self.kv_heads}.")
         if (self.dropout > 0) + (self.chunk_size is not None) + (self.implementation is not None) > 1:
-            raise ValueError(
-                "MultiHeadAttention: dropout, chunk_size and implementation exclude each other: dropout needs all weights at "
-                "once, which the other two never hold; take Dropout behind the layer."
-            )
+            why = "dropout needs all weights at once, which the other two never hold; take Dropout behind the layer"
+            self.refuse(f"dropout, chunk_size and implementation exclude each other: {why}.")
 
     @property
     def needs_key(self):
@@ -152,10 +148,9 @@ class MultiHeadAttention(Layer):
     ):  # fmt: skip
         self._check_inputs(x, context, mask, bias, positions)
         self.check_variables(trainables, self._shapes(x, x if context is None else context))
+        given = x if context is None else context
         query = self._project("query", x, trainables)
-        keys, values = (
-            self._project(name, x if context is None else context, trainables) for name in ("key", "value")
-        )
+        keys, values = (self._project(name, given, trainables) for name in ("key", "value"))
         query, keys = self._turn(query, positions), self._turn(keys, positions)
         key = self._dropout_key(key, inference_mode)
         y = self._attend(query, keys, values, mask=mask, bias=bias, dropout_key=key)
@@ -184,10 +179,7 @@ class MultiHeadAttention(Layer):
             self.check_variables(trainables, self._shapes(x, context))
             cache = {name: self._project(name, context, trainables) for name in ("key", "value")}
         if not cache:
-            raise LayerError(
-                self,
-                "decodes cross attention, so the first decode of a request needs its context; for self-attention, set causal=True.",
-            )
+            self.refuse("decodes cross attention: its first decode needs the context. Or set causal=True.")
         self._check_inputs(x, context, mask, bias, None, keys=cache["key"].shape[-3])
         query = self._project("query", x, trainables)
         y = self._attend(query, cache["key"], cache["value"], mask=mask, bias=bias)
@@ -198,22 +190,17 @@ class MultiHeadAttention(Layer):
         if inputs.get("context") is not None:
             return ()  # until the first decode brings the context
         if not self.causal:
-            raise LayerError(
-                self,
-                "does not decode: each place looks at later ones. Set causal=True, or for cross attention give init_cache the context.",
-            )
+            mend = "set causal=True, or for cross attention give init_cache the context"
+            self.refuse(f"does not decode, for each place looks at later ones: {mend}.")
         shape = (*x.shape[:-2], length, self._kv_heads, self._head_dim(x))
         parts = {name: jnp.zeros(shape, x.dtype) for name in ("key", "value")}
         return parts | {"place": jnp.zeros((), jnp.int32)}
 
     def _shapes(self, x, context):
         features, head_dim = x.shape[-1], self._head_dim(x)
-        shapes = {
-            "query": (features, self.heads, head_dim),
-            "key": (context.shape[-1], self._kv_heads, head_dim),
-            "value": (context.shape[-1], self._kv_heads, head_dim),
-            "out": (self.heads, head_dim, features),
-        }
+        shapes = {"query": (features, self.heads, head_dim)}
+        shapes |= {name: (context.shape[-1], self._kv_heads, head_dim) for name in ("key", "value")}
+        shapes["out"] = (self.heads, head_dim, features)
         biases = {f"{name}_bias": shape[2 if name == "out" else 1 :] for name, shape in shapes.items()}
         return shapes | biases if self.use_bias else shapes
 
@@ -236,71 +223,46 @@ class MultiHeadAttention(Layer):
         return attend(query, keys, values, dropout=self.dropout, dropout_key=dropout_key, **options)
 
     def _dropout_key(self, key, inference_mode):
-        if self.dropout == 0:
-            return None
-        self.check_inference_mode(inference_mode)
-        if inference_mode:
-            return None
-        self.check_key(key)
-        return key
+        if self.dropout > 0:
+            self.check_inference_mode(inference_mode)
+            if not inference_mode:
+                self.check_key(key)
+                return key
 
     def _head_dim(self, x):
         if self.head_dim is None and (not x.shape[-1] or x.shape[-1] % self.heads):
-            raise LayerError(
-                self,
-                f"expects features that {self.heads} heads share evenly, got {describe(x)}: give another number of "
-                "heads, or head_dim.",
-            )
+            wanted, mend = f"features that {self.heads} heads share evenly", "give other heads, or head_dim"
+            self.refuse(f"expects {wanted}, got {describe(x)}: {mend}.")
         head_dim = self.head_dim or x.shape[-1] // self.heads
         if self.rotary_base is not None and head_dim % 2:
-            raise LayerError(
-                self, f"turns pairs of features, but head_dim is {head_dim}: choose an even one."
-            )
+            self.refuse(f"turns pairs of features, but head_dim is {head_dim}: choose an even one.")
         return head_dim
 
     def _check_inputs(self, x, context, mask, bias, positions, keys=None):
         self.check_floating(x, minimum_ndim=2)
         if context is not None:
             if self.causal or self.window is not None or self.rotary_base is not None:
-                raise LayerError(
-                    self,
-                    "a causal or rotary layer, or one with a window, looks at its own input only: give no context.",
-                )
+                self.refuse("a causal or rotary layer, or one with a window, takes no context.")
             self.check_floating(context, minimum_ndim=2)
             if abstract(context).dtype != abstract(x).dtype or context.shape[:-2] != x.shape[:-2]:
-                raise LayerError(
-                    self,
-                    f"context expects the batch axes and dtype of x, {describe(x)}, got {describe(context)}.",
-                )
+                wanted = f"the batch axes and dtype of x, {describe(x)}"
+                self.refuse(f"context expects {wanted}, got {describe(context)}.")
         if positions is not None and self.rotary_base is None:
-            raise LayerError(
-                self, "positions are for rotary layers: give rotary_base, or add an nn.Embed of them to x."
-            )
+            self.refuse("positions are for rotary layers: give rotary_base, or add an nn.Embed of them to x.")
         keys = keys or (x if context is None else context).shape[-2]
         if wrong := misfit(mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys):
-            raise LayerError(self, wrong)
+            self.refuse(wrong)
 
     def _check_cache(self, x, cache):
-        if not isinstance(cache, dict) or cache.keys() != {"key", "value", "place"}:
-            raise LayerError(
-                self,
-                f"cache expects a dict with keys ['key', 'place', 'value'], got {describe(cache)}: "
-                "pass what init_cache made, or the last decode returned.",
-            )
+        self.check_names(cache, ("key", "value", "place"), "cache")
         got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
         if got[:-3] != x.shape[:-2] or got[-2:] != rest:
-            shape = f"({', '.join(map(str, (*x.shape[:-2], '…', *rest)))})"
-            raise LayerError(
-                self,
-                f"cache['key'] expects shape {shape}, got {describe(cache['key'])}: make one "
-                "with init_cache for a step of this batch.",
-            )
+            shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
+            mend = "make one with init_cache for this batch"
+            self.refuse(f"cache['key'] expects shape ({shape}), got {describe(cache['key'])}: {mend}.")
         if x.shape[-2] > got[-3]:
-            raise LayerError(
-                self,
-                f"decodes {x.shape[-2]} steps, but the cache has room for {got[-3]}: "
-                "give init_cache a greater length.",
-            )
+            room = f"the cache has room for {got[-3]}: give init_cache a greater length"
+            self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")
 
 
 @functools.partial(jax.jit, inline=True)  # so that eagerly, too, the NaN is a constant of a program

@@ -108,19 +108,12 @@ class BatchNorm(Layer):
         return trainables, {"mean": jnp.zeros(shape, dtype), "variance": jnp.ones(shape, dtype)}
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x, minimum_ndim=-self.channel_axis)
-        self.check_inference_mode(inference_mode)
-        shape = (x.shape[self.channel_axis],)
-        affine = trainables if self.affine else {}
-        self.check_variables(affine, {"scale": shape, "bias": shape} if self.affine else {})
-        self.check_variables(non_trainables, {"mean": shape, "variance": shape}, "non_trainables")
+        affine = self._check(x, trainables, non_trainables, inference_mode)
         axes = tuple(axis for axis in range(x.ndim) if axis != x.ndim + self.channel_axis)
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
         if inference_mode or x.size == 0:
-            mean, variance = (
-                jnp.expand_dims(non_trainables[name].astype(wide.dtype), axes)
-                for name in ("mean", "variance")
-            )
+            running = (non_trainables[name].astype(wide.dtype) for name in ("mean", "variance"))
+            mean, variance = (jnp.expand_dims(value, axes) for value in running)
         else:
             mean, variance = self._moments(wide, axes)
             batch = {"mean": jnp.squeeze(mean, axes), "variance": jnp.squeeze(variance, axes)}
@@ -132,23 +125,28 @@ class BatchNorm(Layer):
     def decodes(self):
         return self.channel_axis != -2
 
+    def _check(self, x, trainables, non_trainables, inference_mode):
+        self.check_floating(x, minimum_ndim=-self.channel_axis)
+        self.check_inference_mode(inference_mode)
+        shape, affine = (x.shape[self.channel_axis],), trainables if self.affine else {}
+        self.check_variables(affine, {"scale": shape, "bias": shape} if self.affine else {})
+        self.check_variables(non_trainables, {"mean": shape, "variance": shape}, "non_trainables")
+        return affine
+
     def _moments(self, x, axes):
         try:
             return moments(x, axes, self.axis_name)
         except NameError as error:
-            raise LayerError(
-                self,
-                f"axis_name={self.axis_name!r} names no axis here ({error}): train inside jax.vmap(…, axis_name=…) or "
-                "jax.shard_map over an axis of this name, or leave axis_name out.",
-            ) from None
+            mend = "train inside jax.vmap(…, axis_name=…) or jax.shard_map over an axis of its name, or leave it out"
+            message = f"axis_name={self.axis_name!r} names no axis here ({error}): {mend}."
+            raise LayerError(self, message) from None
 
     def _follow(self, running, batch):
         # One rounded coefficient. Of two, momentum and 1 - momentum, the sum need not be 1 in low precision, and the
         # average would drift. The gradient is stopped because a Stack would carry it along for nothing.
-        step = jnp.asarray(1 - self.momentum, batch.dtype) * (
-            lax.stop_gradient(batch) - running.astype(batch.dtype)
-        )
-        return (running.astype(batch.dtype) + step).astype(running.dtype)
+        wide = running.astype(batch.dtype)
+        step = jnp.asarray(1 - self.momentum, batch.dtype) * (lax.stop_gradient(batch) - wide)
+        return (wide + step).astype(running.dtype)
 
     def _outline(self, records, path, key, x):
         # Sizes are inferred outside of the vmap or shard_map that axis_name belongs to, so without fwd.
@@ -156,7 +154,23 @@ class BatchNorm(Layer):
         return x, *self.init(key, x)
 
 
-class LayerNorm(Layer):
+class _OverFeatures(Layer):
+    """What LayerNorm and RMSNorm share."""
+
+    axes: int = hyperparameter(integer, default=1)
+    epsilon: float = hyperparameter(small, default=1e-5)
+    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+
+    def init(self, key, x):
+        self.check_floating(x, minimum_ndim=self.axes)
+        return (), ()
+
+    @property
+    def decodes(self):
+        return self.axes == 1
+
+
+class LayerNorm(_OverFeatures):
     r"""Normalize each example over its trailing axes: ``(..., *features) -> (..., *features)``.
 
     .. math:: y = (x - \mu) / \sqrt{\sigma^2 + \epsilon}
@@ -183,17 +197,7 @@ class LayerNorm(Layer):
     Reference: Ba, Kiros and Hinton, *Layer Normalization* (2016).
     """
 
-    axes: int = hyperparameter(integer, default=1)
-    epsilon: float = hyperparameter(small, default=1e-5)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-
-    def init(self, key, x):
-        self.check_floating(x, minimum_ndim=self.axes)
-        return (), ()
-
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -202,7 +206,7 @@ class LayerNorm(Layer):
         return standardize(wide, mean, variance, self.epsilon).astype(x.dtype), non_trainables
 
 
-class RMSNorm(Layer):
+class RMSNorm(_OverFeatures):
     r"""Divide each example by the root mean square of its trailing axes: ``(..., *features) -> (..., *features)``.
 
     .. math:: y = x / \sqrt{\overline{x^2} + \epsilon}
@@ -229,17 +233,7 @@ class RMSNorm(Layer):
     Reference: Zhang and Sennrich, *Root Mean Square Layer Normalization* (2019).
     """
 
-    axes: int = hyperparameter(integer, default=1)
-    epsilon: float = hyperparameter(small, default=1e-5)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-
-    def init(self, key, x):
-        self.check_floating(x, minimum_ndim=self.axes)
-        return (), ()
-
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -289,9 +283,7 @@ class GroupNorm(Layer):
     def __post_init__(self):
         super().__post_init__()
         if -self.channel_axis > self.axes:
-            raise ValueError(
-                f"GroupNorm: channel_axis must be one of the {self.axes} trailing axes, got {self.channel_axis}."
-            )
+            self.refuse(f"channel_axis must be one of {self.axes} trailing axes, got {self.channel_axis}.")
 
     def init(self, key, x):
         self._check(x)
@@ -314,12 +306,9 @@ class GroupNorm(Layer):
 
     def _check(self, x):
         self.check_floating(x, minimum_ndim=self.axes)
-        if x.shape[self.channel_axis] % self.groups:
-            raise LayerError(
-                self,
-                f"groups={self.groups} must divide the {x.shape[self.channel_axis]} channels (axis {self.channel_axis}), "
-                f"got {describe(x)}: choose a divisor, or another channel_axis.",
-            )
+        if (channels := x.shape[self.channel_axis]) % self.groups:
+            got = f"the {channels} channels (axis {self.channel_axis}), got {describe(x)}"
+            self.refuse(f"groups={self.groups} must divide {got}: choose a divisor, or another channel_axis.")
 
 
 # Traced and differentiated once for all layers of one shape, like the functions of Linear.

@@ -63,6 +63,11 @@ def is_real(dtype) -> bool:
     return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating)
 
 
+def is_array(leaf) -> bool:
+    """Whether ``leaf`` is an array, or the outline of one."""
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
 def is_floating(leaf) -> bool:
     """Whether ``leaf`` is an array, or the outline of one, of floating-point numbers."""
-    return hasattr(leaf, "shape") and hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+    return is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)

@@ -3,9 +3,9 @@
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Composite, Container, calls_once
-from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
-from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.series import Sequence, child
 
 
@@ -64,13 +64,12 @@ class Residual(Composite):
         y = call.layer(x, **call.layer.takes(inputs))
         if self.shortcut is not None:
             x = call.shortcut(x, **call.shortcut.takes(inputs))
-        self.check_array(x)
+        self._check_alike(y, x)
+        return jnp.asarray(x) + jnp.asarray(y)
+
+    def _check_alike(self, y, x):
         self.check_array(y)
-        x, y = jnp.asarray(x), jnp.asarray(y)  # NumPy's float64 is float32 to JAX
-        if (x.shape, x.dtype) != (y.shape, y.dtype):
-            raise LayerError(
-                self,
-                f"layer and shortcut must agree, got {describe(y)} and {describe(x)}: let the layer keep the shape, "
-                "or give a shortcut that changes it likewise.",
-            )
-        return x + y
+        self.check_array(x)
+        if abstract(x) != abstract(y):
+            mend = "let the layer keep the shape, or give a shortcut that changes it likewise"
+            self.refuse(f"layer and shortcut must agree, got {describe(y)} and {describe(x)}: {mend}.")

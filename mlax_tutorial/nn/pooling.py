@@ -42,23 +42,16 @@ class _Pool(Layer):
         super().__post_init__()
         count = len(self.window_shape)
         if self.strides is not None and each(self.strides, count) == self.window_shape:
-            object.__setattr__(self, "strides", None)
+            vars(self)["strides"] = None
         if self.axes == self._usual_axes:
-            object.__setattr__(self, "axes", None)
+            vars(self)["axes"] = None
         elif self.axes is not None and len(self.axes) != count:
-            raise ValueError(
-                f"{type(self).__name__}: axes must be {count}, as many as the window has, "
-                f"got {show(self.axes)}."
-            )
+            self.refuse(f"axes must be {count}, as many as the window has, got {show(self.axes)}.")
         settle(self, count, "strides", "padding")
-        if self.padding in SAME:
-            return
-        rims = pads(self.padding, (), self.window_shape, 1)
+        rims = () if self.padding in SAME else pads(self.padding, (), self.window_shape, 1)
         if any(max(rim) >= size for rim, size in zip(rims, self.window_shape)):
-            raise ValueError(
-                f"{type(self).__name__}: padding must be less than the window, {self.window_shape}, "
-                f"or a window would hold nothing else, got {show(self.padding)}."
-            )
+            why = f"the window, {self.window_shape}, or a window would hold nothing else"
+            self.refuse(f"padding must be less than {why}, got {show(self.padding)}.")
 
     @property
     def _usual_axes(self):

@@ -9,17 +9,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.composite import Composite
-from mlax_tutorial.nn.errors import LayerError, describe, located
+from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.numeric import accumulator, varying_like
+from mlax_tutorial.nn.numeric import accumulator, is_array, varying_like
 
 
 def cell(value) -> Any:
     """A :class:`Cell`, or what is like one."""
-    if isinstance(value, type) or not all(
-        callable(getattr(value, name, None)) for name in ("init", "init_carry", "step")
-    ):
+    has_methods = all(callable(getattr(value, name, None)) for name in ("init", "init_carry", "step"))
+    if isinstance(value, type) or not has_methods:
         raise ValueError("must be a cell, such as nn.LSTMCell(3), with init, init_carry and step")
     return value
 
@@ -98,12 +97,8 @@ class Recurrent(Layer):
         with located(".cell", self.cell):
             trainables, non_trainables = self.check_pair("init", self.cell.init(key, _step_of(x)))
         if jax.tree.leaves(non_trainables):
-            raise LayerError(
-                self,
-                "the cell's init must return (trainables, ()), got "
-                f"{describe(non_trainables)} as the second: what is updated from step to step "
-                "belongs to its carry.",
-            )
+            got = f"{describe(non_trainables)} as the second: what is updated belongs to its carry"
+            self.refuse(f"the cell's init must return (trainables, ()), got {got}.")
         return trainables, ()
 
     def fwd(
@@ -129,28 +124,20 @@ class Recurrent(Layer):
     def _check(self, x, lengths, state=None, name="initial_state"):
         self.check_floating(x, minimum_ndim=2)
         if x.shape[-2] == 0:
-            raise LayerError(
-                self,
-                f"x expects at least one step on the axis before the last, got {describe(x)}: "
-                "leave empty sequences out, or pad them and give lengths.",
-            )
-        if lengths is not None and (
-            not jnp.issubdtype(getattr(lengths, "dtype", None), jnp.integer) or lengths.shape != x.shape[:-2]
-        ):
-            raise LayerError(
-                self,
-                f"lengths expect an array of integers, one for each sequence, shape {x.shape[:-2]}, got "
-                f"{describe(lengths)}: count the steps, for instance with present.sum(axis=-1).",
-            )
+            mend = "leave empty sequences out, or pad them and give lengths"
+            self.refuse(f"x expects a step at least on the axis before the last, got {describe(x)}: {mend}.")
+        if lengths is not None:
+            integers = is_array(lengths) and jnp.issubdtype(lengths.dtype, jnp.integer)
+            if not integers or lengths.shape != x.shape[:-2]:
+                wanted = f"an array of integers, one for each sequence, shape {x.shape[:-2]}"
+                mend = "count the steps, for instance with present.sum(axis=-1)"
+                self.refuse(f"lengths expect {wanted}, got {describe(lengths)}: {mend}.")
         if state is None and name == "initial_state":
             return
         wanted = jax.eval_shape(self.cell.init_carry, _step_of(x))
         if jax.tree.map(_type, state) != jax.tree.map(_type, wanted):
-            raise LayerError(
-                self,
-                f"{name} expects {_types(wanted)} for this x, got {_types(state)}: take what init_cache, or "
-                "return_state=True, gives for this batch and dtype.",
-            )
+            mend = "take what init_cache, or return_state=True, gives for this batch and dtype"
+            self.refuse(f"{name} expects {_types(wanted)} for this x, got {_types(state)}: {mend}.")
 
 
 class Bidirectional(Composite):
@@ -197,10 +184,8 @@ class Bidirectional(Composite):
 
     def forward(self, call, x, *, lengths=None, initial_state=None):
         starts = (None, None) if initial_state is None else initial_state
-        ys = [
-            child(x, lengths=lengths, initial_state=start)
-            for child, start in zip((call.forward, call.backward), starts)
-        ]
+        children = zip((call.forward, call.backward), starts)
+        ys = [child(x, lengths=lengths, initial_state=start) for child, start in children]
         if not self.return_state:
             return jnp.concatenate(ys, axis=-1)
         ys, states = zip(*ys)
@@ -245,9 +230,8 @@ def _read(layer, x, trainables, carry, lengths):
         carry, y = scan(step, carry, steps)
         return jnp.moveaxis(y, 0, -2), carry
     y = jax.eval_shape(cell.step, carry, steps[1][0], trainables)[1]
-    (carry, y), _ = scan(
-        last_step, (carry, varying_like(lax.full_like(x, 0, y.dtype, y.shape), trainables, lengths)), steps
-    )
+    y = varying_like(lax.full_like(x, 0, y.dtype, y.shape), trainables, lengths)
+    (carry, y), _ = scan(last_step, (carry, y), steps)
     return y, carry
 
 

@@ -2,14 +2,13 @@
 
 from mlax_tutorial.nn.composite import Composite, Container, calls_once
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
-from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.layer import Layer, mend_layer
 
 
 def child(value) -> Layer:
     """A layer."""
     if not isinstance(value, Layer):
-        mend = _mend(value)
-        raise ValueError(f"must be a layer: {mend}" if mend else "must be a layer")
+        raise ValueError(f"must be a layer{mend_layer(value)}")
     return value
 
 
@@ -17,15 +16,8 @@ def children(value) -> tuple[Layer, ...]:
     """A tuple of layers."""
     for index, layer in enumerate(value):
         if not isinstance(layer, Layer):
-            mend = _mend(layer) or "pass layers, not a list of them"
-            raise ValueError(f"must all be layers, but number {index} is {show(layer)}: {mend}")
+            raise ValueError(f"must all be layers, but number {index} is {show(layer)}{mend_layer(layer)}")
     return tuple(value)
-
-
-def _mend(value):
-    if isinstance(value, type) and issubclass(value, Layer):
-        return "build one of this class, as nn.Flatten(2) is of nn.Flatten"
-    return "wrap a function in nn.F(…)" if callable(value) else ""
 
 
 class Sequence(Composite):
@@ -39,34 +31,21 @@ class Sequence(Composite):
             layers, names = named["layers"], named.get("names")
             layers, named = ((), dict(zip(names, layers, strict=True))) if names else (layers, {})
         if layers and named:
-            raise ValueError(
-                f"{type(self).__name__}: name all layers or none, got {len(layers)} without a name."
-            )
-        odd = [name for name in named if not name.isidentifier()]
-        if odd:
-            raise ValueError(
-                f"{type(self).__name__}: names must be words such as head_2, which paths can show, got {odd[0]!r}."
-            )
-        object.__setattr__(self, "layers", layers or tuple(named.values()))
-        object.__setattr__(self, "names", tuple(named) or None)
+            message = f"name all layers or none, got {len(layers)} without a name"
+            raise ValueError(f"{type(self).__name__}: {message}.")
+        vars(self).update(layers=layers or tuple(named.values()), names=tuple(named) or None)
         self.__post_init__()
 
     def _children(self):
         return dict(zip(self.names, self.layers)) if self.names else self.layers
 
     def __getitem__(self, index):
-        if isinstance(index, str):
-            if index not in (self.names or ()):
-                known = (
-                    f"its names are {', '.join(self.names)}"
-                    if self.names
-                    else "its layers have no names, only places: [0]"
-                )
-                raise KeyError(f"{type(self).__name__} has no layer {index!r}; {known}")
-            return self._tree[index]
+        if isinstance(index, str) and index not in (self.names or ()):
+            known = ", ".join(self.names) if self.names else "none, only places: [0]"
+            raise KeyError(f"{type(self).__name__} has no layer {index!r}; its names are {known}")
+        some = self._tree[index] if isinstance(index, str) else self.layers[index]
         if not isinstance(index, slice):
-            return self.layers[index]
-        some = self.layers[index]
+            return some
         return type(self)(**dict(zip(self.names[index], some))) if self.names else type(self)(*some)
 
     def __len__(self):

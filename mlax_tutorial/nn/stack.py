@@ -2,13 +2,12 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Container, apply
-from mlax_tutorial.nn.errors import LayerError, describe, located
+from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.numeric import varying_like
@@ -137,32 +136,27 @@ class Stack(Wrapper):
         )
 
     def _build(self, records, path, key):
-        return jax.vmap(lambda key: self.layer._build(records, path + "[…]", key))(
-            jax.random.split(key, self.depth)
-        )
+        keys = jax.random.split(key, self.depth)
+        return jax.vmap(lambda key: self.layer._build(records, path + "[…]", key))(keys)
 
     def _build_cache(self, records, path, length):
         with located("[…]", self.layer):
             cache = self.layer._build_cache(records, path + "[…]", length)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), cache)
 
+    def _check_depth(self, **trees):
+        for path, leaf in jax.tree_util.tree_leaves_with_path(trees):
+            if getattr(leaf, "shape", ())[:1] != (self.depth,):
+                where = path[0].key + jax.tree_util.keystr(path[1:])
+                wanted = f"a leading axis of size depth={self.depth}"
+                self.refuse(
+                    f"{where} expects {wanted}, got {describe(leaf)}: is it of this model's own init?"
+                )
+
     def _check_output(self, x, y):
         if jax.tree.map(abstract, x) != jax.tree.map(abstract, y):
-            raise LayerError(
-                self,
-                f"the block must keep shape and dtype, got {describe(x)} and gave {describe(y)}: only then can its output "
-                "be the next one's input.",
-            )
-
-    def _check_depth(self, **trees: Any):
-        for role, tree in trees.items():
-            for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-                if getattr(leaf, "shape", ())[:1] != (self.depth,):
-                    raise LayerError(
-                        self,
-                        f"{role}{jax.tree_util.keystr(path)} expects a leading axis of size depth={self.depth}, got "
-                        f"{describe(leaf)}: pass the {role} that this model's own init returned.",
-                    )
+            got = f"got {describe(x)} and gave {describe(y)}: its output is the next one's input"
+            self.refuse(f"the block must keep shape and dtype, {got}.")
 
 
 def _key(bits, kind):

@@ -79,7 +79,6 @@ def summary(model: Layer, x: Any, **inputs) -> Summary:
     if not isinstance(model, Layer):
         raise TypeError(f"summary: model must be a layer, got {describe(model)}: summary(model, x).")
     model.check_inputs(x, inputs)
-    model._check_names(inputs)
     key, specs = jax.eval_shape(lambda: jax.random.key(0)), jax.tree.map(abstract, (x, inputs))
     variables = jax.eval_shape(lambda key, x, inputs: model.init(key, x, **inputs), key, *specs)
     rows = []

@@ -16,9 +16,7 @@ from mlax_tutorial.nn.numeric import accumulator
 
 def _with_kernel(value) -> Layer:
     if not isinstance(value, (Linear, Conv, ConvTranspose)):
-        raise ValueError(
-            "must be a Linear, a Conv or a ConvTranspose: for a larger model, wrap each of these in it"
-        )
+        raise ValueError("must be a Linear, a Conv or a ConvTranspose: wrap each of these in a larger model")
     return value
 
 
@@ -38,9 +36,11 @@ class _Normalized(Layer):
             axis, ndim = self.layer._specs[1].index("O"), len(self.layer._specs[1])
         self.check_variables(trainables, {"kernel": (None,) * ndim})
         matrix = jnp.moveaxis(trainables["kernel"], axis, 0)
-        return matrix.reshape(matrix.shape[0], -1), lambda rows: jnp.moveaxis(
-            rows.reshape(matrix.shape), 0, axis
-        )
+
+        def back(rows):
+            return jnp.moveaxis(rows.reshape(matrix.shape), 0, axis)
+
+        return matrix.reshape(matrix.shape[0], -1), back
 
     def _init_layer(self, key, x):
         with located(".layer", self.layer):

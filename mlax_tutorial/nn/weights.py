@@ -6,14 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integers, optional
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import is_floating
-
-
-def shape_of(value) -> tuple[int, ...]:
-    """A tuple of sizes, from one or from several."""
-    return tuple(map(integer, value)) if isinstance(value, (tuple, list)) else (integer(value),)
 
 
 class Weights(Layer):
@@ -41,7 +36,7 @@ class Weights(Layer):
       ({'token': {'weights': (1, 8)}}, (2, 6, 8))
     """
 
-    shape: tuple[int, ...] = hyperparameter(shape_of)
+    shape: tuple[int, ...] = hyperparameter(integers)
     initializer: Callable = hyperparameter(function, default=jax.nn.initializers.normal(0.02))
     param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
     decodes = True

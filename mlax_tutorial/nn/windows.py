@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, integer, show
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, integer, integers, show
 from mlax_tutorial.nn.layer import Layer
 
 SAME = "SAME", "SAME_LOWER"
@@ -16,20 +16,17 @@ CONTINUED = {"CIRCULAR": "wrap", "REFLECT": "reflect"}  # what jnp.pad calls the
 
 
 def sizes(value) -> tuple[int, ...]:
-    """A tuple of positive integers, from one or several."""
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    if not values:
+    """The sizes of a window, from one or from several."""
+    if value in ((), []):
         raise ValueError("must name at least one axis")
-    return tuple(map(integer, values))
+    return integers(value)
 
 
 def each_axis(minimum: int = 1):
     """One integer, or a tuple of them, one an axis."""
 
     def canonicalize(value):
-        if isinstance(value, (tuple, list)):
-            return tuple(integer(number, minimum) for number in value)
-        return integer(value, minimum)
+        return (integers if isinstance(value, (tuple, list)) else integer)(value, minimum)
 
     return canonicalize
 
@@ -44,9 +41,8 @@ def padding(value, words=PADDINGS) -> str | int | tuple[tuple[int, int], ...]:
         pairs = [item if isinstance(item, (tuple, list)) else (item, item) for item in value]
         return tuple((integer(before, 0), integer(after, 0)) for before, after in pairs)
     except ValueError:
-        raise ValueError(
-            f"must be {', '.join(map(repr, words))}, an integer of at least 0, or one such or a pair (before, after) for each axis"
-        ) from None
+        ways = "an integer of at least 0, or one such or a pair (before, after) for each axis"
+        raise ValueError(f"must be {', '.join(map(repr, words))}, {ways}") from None
 
 
 def settle(layer: Layer, count: int, *names: str) -> None:
@@ -56,15 +52,12 @@ def settle(layer: Layer, count: int, *names: str) -> None:
         if not isinstance(value, tuple):
             continue
         if len(value) != count:
-            raise ValueError(
-                f"{type(layer).__name__}: {name} must be for {count} axes, as many as the window has, "
-                f"got {show(value)}."
-            )
+            layer.refuse(f"{name} must be for {count} axes, as many as the window has, got {show(value)}.")
         numbers = {number for item in value for number in each(item, 1)}
         if len(numbers) == 1:
-            object.__setattr__(layer, name, numbers.pop())
+            vars(layer)[name] = numbers.pop()
     if layer.padding == 0:
-        object.__setattr__(layer, "padding", "VALID")
+        vars(layer)["padding"] = "VALID"
     canonicalize_fields(layer)  # their values count
 
 
@@ -107,18 +100,13 @@ def extend(x, axis: int, rim, word):
 def check_room(layer: Layer, x, lengths, window, padding, dilation=1) -> None:
     """Refuse an input into which not a single window fits."""
     for length, span, (before, after) in zip(lengths, spans(window, dilation), padding):
-        if isinstance(length, int) and (
-            length + before + after < span or not length
-        ):  # or symbolic, in an export
-            raise LayerError(
-                layer,
-                f"a window that spans {spans(window, dilation)} does not fit into {describe(x)}, "
-                f"which is {tuple(lengths)} along the axes of the window, with padding {padding}: use "
-                "a smaller window, or more padding.",
-            )
+        known = isinstance(length, int)  # or symbolic, in an export
+        if known and (length + before + after < span or not length):
+            where = f"{describe(x)}, which is {tuple(lengths)} along the axes of the window, with padding {padding}"
+            wide = spans(window, dilation)
+            layer.refuse(f"a window that spans {wide} does not fit into {where}: use more padding.")
 
 
 def _dimension(size):
-    return (
-        int(size) if isinstance(size, np.integer) else size
-    )  # NumPy's, in older JAX; it may be symbolic, too
+    # NumPy's, in older JAX; it may be symbolic, too.
+    return int(size) if isinstance(size, np.integer) else size

@@ -140,11 +140,8 @@ class RMSProp(Optimizer):
 
     def init(self, trainables):
         self.check_trainables(trainables)
-        return RMSPropState(
-            zeros(trainables, self.second_moment_dtype, wide=True),
-            () if self.momentum is None else zeros(trainables),
-            self.first_count(),
-        )
+        second = zeros(trainables, self.second_moment_dtype, wide=True)
+        return RMSPropState(second, () if self.momentum is None else zeros(trainables), self.first_count())
 
     def step(self, gradients, state, trainables):
         moves = self.momentum is not None
@@ -228,31 +225,29 @@ class Adam(Optimizer):
 
     def init(self, trainables):
         self.check_trainables(trainables)
-        return AdamState(
-            jnp.zeros((), jnp.int32),
-            zeros(trainables, self.first_moment_dtype),
-            zeros(trainables, self.second_moment_dtype, wide=True),
-        )
+        first = zeros(trainables, self.first_moment_dtype)
+        second = zeros(trainables, self.second_moment_dtype, wide=True)
+        return AdamState(jnp.zeros((), jnp.int32), first, second)
 
     def step(self, gradients, state, trainables):
-        directions, new_state = self._directions(gradients, state, trainables)
-        return self.descend(directions, state.count), new_state
-
-    def _directions(self, gradients, state, trainables):
         gradients = self.check_step(
             gradients, state, trainables, AdamState, first_moment=True, second_moment=True
         )
         count = increment(state.count)
         first = average(self.first_decay, state.first_moment, gradients)
         second = average(self.second_decay, state.second_moment, jax.tree.map(jnp.square, gradients))
+        mean = corrected(self.first_decay, count, first)
+        mean_square = corrected(self.second_decay, count, second)
         if self.nesterov:
             ahead = corrected(self.first_decay, increment(count), first)
             mean = average(self.first_decay, ahead, corrected(self.first_decay, count, gradients))
-        else:
-            mean = corrected(self.first_decay, count, first)
-        mean_square = corrected(self.second_decay, count, second)
         directions = normalized(mean, mean_square, self.epsilon, self.epsilon_inside)
-        return directions, stored(AdamState(count, first, second), state)
+        updates = self.descend(self.decay(directions, trainables), state.count)
+        return updates, stored(AdamState(count, first, second), state)
+
+    def decay(self, directions, trainables):
+        """What :class:`AdamW` adds: here nothing."""
+        return directions
 
 
 class AdamW(Adam):
@@ -293,6 +288,5 @@ class AdamW(Adam):
     weight_decay: jax.Array = number(at_least(0), default=0.01)
     where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
 
-    def step(self, gradients, state, trainables):
-        directions, new_state = self._directions(gradients, state, trainables)
-        return self.descend(decayed(self, trainables, directions), state.count), new_state
+    def decay(self, directions, trainables):
+        return decayed(self, trainables, directions)

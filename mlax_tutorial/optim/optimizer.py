@@ -51,19 +51,16 @@ class Transformation(Tunable):
           The gradients, at least float32.
         """
         if not isinstance(state, kind):
-            self.refuse(
-                f"state must be what init returned, {kind.__name__}, got {type(state).__name__}: init and step must "
-                "be of the same optimizer."
-            )
+            got = f"{type(state).__name__}: init and step must be of the same optimizer"
+            self.refuse(f"state must be what init returned, {kind.__name__}, got {got}.")
         self.check_trainables(trainables)
-        like = {"gradients": (gradients, True)} | {
-            f"state.{name}": (getattr(state, name), fields[name]) for name in fields
-        }
-        for name, (tree, held) in like.items():
-            mend = "gradients, state and trainables must come from one model."
-            check_like(
-                f"{type(self).__name__}: {name}", tree, trainables if held else (), mend, error=OptimizerError
+        held = {f"state.{name}": (getattr(state, name), wanted) for name, wanted in fields.items()}
+        for name, (tree, wanted) in {"gradients": (gradients, True), **held}.items():
+            like, mend = (
+                trainables if wanted else (),
+                "gradients, state and trainables must come from one model.",
             )
+            check_like(f"{type(self).__name__}: {name}", tree, like, mend, error=OptimizerError)
         return wide(trainables, gradients)
 
     def refuse(self, message: str) -> NoReturn:
@@ -102,9 +99,9 @@ class Optimizer(Transformation):
         """The updates: against the directions, by the learning rate of the step after ``count`` others."""
         rate = self.learning_rate
         if isinstance(rate, Schedule) and isinstance(count, tuple):
+            mend = "begin with optim.Constant(…), or make a new state with init"
             self.refuse(
-                "state.count expects the number of steps for the schedule, got (): this state is of an optimizer with "
-                "a constant learning rate. Begin with optim.Constant(…), or make a new state with init."
+                f"state.count expects the number of steps, got (), of a constant learning rate: {mend}."
             )
         rate = rate(count) if isinstance(rate, Schedule) else rate
         return jax.tree.map(lambda direction: -jnp.asarray(rate, direction.dtype) * direction, directions)
@@ -142,10 +139,9 @@ def check_weights(name: str, trainables: Any) -> None:
     refuse_layers(name, trainables, OptimizerError)
     for path, leaf in zip(*flatten(trainables)[:2]):
         if not is_floating(leaf):
-            raise OptimizerError(
-                f"{name}: trainables{path} expects an array of floating-point numbers, got "
-                f"{getattr(leaf, 'dtype', type(leaf).__name__)}: what gradients do not flow to belongs elsewhere."
-            )
+            wanted, got = "an array of floating-point numbers", getattr(leaf, "dtype", type(leaf).__name__)
+            mend = "what gradients do not flow to belongs elsewhere"
+            raise OptimizerError(f"{name}: trainables{path} expects {wanted}, got {got}: {mend}.")
 
 
 def apply_updates(trainables: Any, updates: Any) -> Any:

@@ -14,9 +14,9 @@ def alike(value):
     """An optimizer that does not choose weights by path."""
     for part in jax.tree.leaves(optimizer(value), is_leaf=_chooses):
         if _chooses(part):
+            mend = "put Freeze around Packed, WeightDecay before it in a Chain"
             raise ValueError(
-                f"must treat all weights alike, but {type(part).__name__} chooses them by path, which they lose when they are "
-                "packed: put Freeze around Packed, WeightDecay before it in a Chain"
+                f"must treat all weights alike, but {type(part).__name__} chooses them by path: {mend}"
             )
     return value
 
@@ -87,10 +87,8 @@ class Packed(Wrapper):
         for path, leaf in zip(*flatten(trainables)[:2]):
             sharding = None if isinstance(leaf, jax.core.Tracer) else getattr(leaf, "sharding", None)
             if not (sharding is None or sharding.is_fully_replicated):
-                self.refuse(
-                    f"trainables{path} expects to lie whole on each device, got {sharding}: packed, it would be gathered. "
-                    "Use the optimizer without Packed."
-                )
+                mend = "packed, it would be gathered. Use the optimizer without Packed"
+                self.refuse(f"trainables{path} expects to lie whole on each device, got {sharding}: {mend}.")
 
 
 def _packed(trainables, tree):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import is_array
 from mlax_tutorial.optim.tunable import OptimizerError
 
 
@@ -50,10 +51,8 @@ def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: An
     paths, _, structure = flatten(trainables)
     answers = [fits(where, path) for path in paths]
     if paths and not any(answers):
-        raise OptimizerError(
-            f"{type(owner).__name__}: where must choose at least one weight, but chose none of {len(paths)}: "
-            f"their paths are {some(paths)}."
-        )
+        name = type(owner).__name__
+        raise OptimizerError(f"{name}: where must choose at least one weight, {none_of(paths)}.")
     return jax.tree.unflatten(structure, answers)
 
 
@@ -87,7 +86,7 @@ def arrays(name: str, tree: Any) -> dict[str, Any]:
     refuse_layers(name, tree)
     paths, leaves, _ = flatten(tree)
     for path, leaf in zip(paths, leaves):
-        if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        if not is_array(leaf):
             raise ValueError(
                 f"{name}: {place(path)} expects an array, got {describe(leaf)}: use jnp.asarray(…)."
             )
@@ -100,17 +99,14 @@ def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) ->
     Raises:
       ValueError: or what ``error`` is, in the name of ``name``.
     """
-    for path, node in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_layer):
-        if _is_layer(node):
-            raise error(
-                f"{name}: expects arrays{'' if not path else f' at {jax.tree_util.keystr(path)}'}, got the layer {show(node)}: pass its "
-                "variables, from trainables, non_trainables = model.init(key, x)."
-            )
+    for path, node in jax.tree_util.tree_leaves_with_path(tree, is_leaf=lambda node: isinstance(node, Layer)):
+        if isinstance(node, Layer):
+            where = f" at {jax.tree_util.keystr(path)}" if path else ""
+            mend = "pass its variables, from trainables, non_trainables = model.init(key, x)"
+            raise error(f"{name}: expects arrays{where}, got the layer {show(node)}: {mend}.")
 
 
-def check_like(
-    name: str, got: Any, wanted: Any, mend: str, of: Callable = jnp.shape, error=ValueError
-) -> None:
+def check_like(name: str, got, wanted, mend: str, of: Callable = jnp.shape, error=ValueError) -> None:
     """Refuse a tree of other containers or shapes than ``wanted``; or of what else ``of`` tells of a leaf.
 
     Raises:
@@ -123,10 +119,6 @@ def check_like(
             raise error(f"{name}{path} expects {wants}, got {came}: {mend}")
     if (wants := jax.tree.structure(wanted)) != (came := jax.tree.structure(got)):
         raise error(f"{name} expects the containers {wants}, got {came}: {mend}")
-
-
-def _is_layer(node):
-    return isinstance(node, Layer)
 
 
 def place(path: str) -> str:
@@ -154,13 +146,15 @@ def mismatch(path: str, expected: Any, got: Any, came: str = "got") -> list[str]
 
 def unlike(expected: Any, got: Any) -> list[str]:
     """Which of shape and dtype differ."""
-    differ = {
-        "shape": tuple(expected.shape) != tuple(got.shape),
-        "dtype": str(expected.dtype) != str(got.dtype),
-    }
-    return [kind for kind in differ if differ[kind]]
+    shapes = ["shape"] if tuple(expected.shape) != tuple(got.shape) else []
+    return shapes + (["dtype"] if str(expected.dtype) != str(got.dtype) else [])
+
+
+def none_of(paths: list[str]) -> str:
+    """What to say where nothing was chosen."""
+    return f"but chose none of {len(paths)}: their paths are {some(paths)}"
 
 
 def some(paths: list[str]) -> str:
-    """The first few paths, for an error."""
+    """The first few, for an error."""
     return ", ".join(paths[:4]) + (", …" if len(paths) > 4 else "")

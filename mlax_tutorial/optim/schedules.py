@@ -46,9 +46,8 @@ def rate(value):
     try:
         return at_least(0)(value)
     except ValueError:
-        raise ValueError(
-            "must be a finite number of at least 0, an optim.Schedule, or a function of the count"
-        ) from None
+        ways = "a finite number of at least 0, an optim.Schedule, or a function of the count"
+        raise ValueError(f"must be {ways}") from None
 
 
 class Function(Schedule):
@@ -76,9 +75,8 @@ class Function(Schedule):
         with jax.numpy_dtype_promotion("standard"):  # it was written elsewhere
             found = jnp.asarray(self.function(_counts(count)), jnp.float32)
         if found.ndim > jnp.ndim(count):  # each column of a kernel would get a rate of its own
-            raise OptimizerError(
-                f"Function: {show(self.function)} must return one number for a count, got {describe(found)}."
-            )
+            wanted = f"{show(self.function)} must return one number for a count"
+            raise OptimizerError(f"Function: {wanted}, got {describe(found)}.")
         return found
 
 

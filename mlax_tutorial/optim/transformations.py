@@ -120,10 +120,8 @@ def decayed(owner: Any, trainables: Any, directions: Any) -> Any:
     """Add ``owner.weight_decay`` times each weight that ``owner.where`` chooses."""
 
     def one(weight, direction, decays):
-        dtype = direction.dtype
-        return (
-            direction + jnp.asarray(owner.weight_decay, dtype) * weight.astype(dtype) if decays else direction
-        )
+        decay = jnp.asarray(owner.weight_decay, direction.dtype)
+        return direction + decay * weight.astype(direction.dtype) if decays else direction
 
     return jax.tree.map(one, trainables, directions, chosen(owner, owner.where, trainables))
 
@@ -132,12 +130,11 @@ def parts(value) -> tuple[Transformation, ...]:
     """Transformations, then one optimizer."""
     for index, part in enumerate(value):
         if not isinstance(part, Transformation):
-            raise ValueError(
-                f"must be transformations and an optimizer, but number {index} is a {type(part).__name__}"
-            )
+            got = f"number {index} is a {type(part).__name__}"
+            raise ValueError(f"must be transformations and an optimizer, but {got}")
     if [isinstance(part, Optimizer) for part in value] != [False] * (len(value) - 1) + [True]:
         raise ValueError(
-            "must end in their only optimizer: what comes after would take its updates for gradients"
+            "must end in their only optimizer: what comes after would take updates for gradients"
         )
     return tuple(value)
 
@@ -175,7 +172,7 @@ class Chain(Optimizer):
     parts: tuple[Transformation, ...] = number(parts)
 
     def __init__(self, *transformations: Transformation, parts: tuple[Transformation, ...] = ()):
-        object.__setattr__(self, "parts", (*transformations, *parts))
+        vars(self).update(parts=(*transformations, *parts))
         self.__post_init__()
 
     def init(self, trainables):
@@ -183,13 +180,8 @@ class Chain(Optimizer):
 
     def step(self, gradients, state, trainables):
         gradients = self.check_step(gradients, state, trainables, ChainState)
-        if len(state.inner) != len(self.parts):
-            self.refuse(
-                f"state.inner expects one state for each of {len(self.parts)} parts, got {len(state.inner)}: init and "
-                "step must be of the same optimizer."
-            )
         states = []
-        for part, inner in zip(self.parts, state.inner):
+        for part, inner in zip(self.parts, state.inner, strict=True):
             gradients, inner = part.step(gradients, inner, trainables)
             states.append(inner)
         return gradients, ChainState(tuple(states))

@@ -45,10 +45,8 @@ class Tunable:
         fields = dataclasses.fields(cls)
         for field in fields:
             if "canonicalize" not in field.metadata:
-                raise TypeError(
-                    f"{cls.__name__}: {field.name} must be declared a leaf, {field.name}: … = number(…), or static, "
-                    "= switch(…), both from mlax_tutorial.optim.tunable."
-                )
+                ways = f"a leaf, {field.name}: … = number(…), or static, = switch(…), of mlax_tutorial.optim.tunable"
+                raise TypeError(f"{cls.__name__}: {field.name} must be declared {ways}.")
         names = [field.name for field in fields if not field.metadata["static"]]
         cls._static = tuple(field.name for field in fields if field.metadata["static"])
 
@@ -78,9 +76,8 @@ class Tunable:
             except (ValueError, TypeError) as error:
                 unhashable = "must be hashable, because switches are static under jax.jit"
                 reason = error if isinstance(error, ValueError) else unhashable
-                raise OptimizerError(
-                    f"{type(self).__name__}: {field.name} {reason}, got {show(value)}."
-                ) from None
+                message = f"{type(self).__name__}: {field.name} {reason}, got {show(value)}."
+                raise OptimizerError(message) from None
         self._collect_switches()
 
     def _collect_switches(self):
@@ -139,9 +136,8 @@ def _scalar(value, allowed, wanted, dtype=np.float32):
 
 def at_least(minimum: float) -> Callable[[Any], Any]:
     """A finite number of at least ``minimum``."""
-    return lambda value: _scalar(
-        value, lambda number: number >= minimum, f"must be a finite number of at least {minimum:g}"
-    )
+    wanted = f"must be a finite number of at least {minimum:g}"
+    return functools.partial(_scalar, allowed=lambda x: x >= minimum, wanted=wanted)
 
 
 positive = functools.partial(_scalar, allowed=lambda x: x > 0, wanted="must be a finite number above 0")
@@ -149,19 +145,14 @@ fraction = functools.partial(
     _scalar, allowed=lambda x: 0 <= x <= 1, wanted="must be a finite number in [0, 1]"
 )
 # The share of an average that one step keeps.
-decay = functools.partial(
-    _scalar, allowed=lambda x: 0 <= x < 1, wanted="must be a number of at least 0 and below 1"
-)
+_SHARE = "must be a number of at least 0 and below 1"
+decay = functools.partial(_scalar, allowed=lambda x: 0 <= x < 1, wanted=_SHARE)
 
 
 def whole(value, minimum: int = 1):
     """An integer of at least ``minimum``, stored as an int32 scalar."""
-    return _scalar(
-        value,
-        lambda number: minimum <= number < 2**31 and number == int(number),
-        f"must be a whole number of at least {minimum}",
-        np.int32,
-    )
+    wanted = f"must be a whole number of at least {minimum}"
+    return _scalar(value, lambda x: minimum <= x < 2**31 and x == int(x), wanted, np.int32)
 
 
 def _plain(value):

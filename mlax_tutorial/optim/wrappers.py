@@ -57,18 +57,15 @@ class Freeze(Wrapper):
     def init(self, trainables):
         self.check_trainables(trainables)
         frozen = chosen(self, self.where, trainables)
-        if all(jax.tree.leaves(frozen)) and jax.tree.leaves(frozen):
-            self.refuse(
-                f"where must leave at least one weight to train, but chose all {len(jax.tree.leaves(frozen))}."
-            )
+        if all(each := jax.tree.leaves(frozen)) and each:
+            self.refuse(f"where must leave at least one weight to train, but chose all {len(each)}.")
         return FreezeState(self.optimizer.init(only(frozen, False, trainables)))
 
     def step(self, gradients, state, trainables):
         gradients = self.check_step(gradients, state, trainables, FreezeState)
         frozen = chosen(self, self.where, trainables)
-        updates, inner = self.optimizer.step(
-            only(frozen, False, gradients), state.inner, only(frozen, False, trainables)
-        )
+        trained, weights = only(frozen, False, gradients), only(frozen, False, trainables)
+        updates, inner = self.optimizer.step(trained, state.inner, weights)
         nothing = zeros(trainables, wide=True)
         updates = jax.tree.map(lambda frozen, zero, new: zero if frozen else new, frozen, nothing, updates)
         return updates, FreezeState(inner)
@@ -122,15 +119,13 @@ class Groups(Optimizer):
         groups = dict(zip(patterns, optimizers, strict=True)) if groups is None else groups
         if not isinstance(groups, dict) or not groups:
             self.refuse(f"groups must be a dict from patterns to optimizers, got {show(groups)}.")
-        object.__setattr__(self, "patterns", tuple(groups))
-        object.__setattr__(self, "optimizers", tuple(groups.values()))
+        vars(self).update(patterns=tuple(groups), optimizers=tuple(groups.values()))
         self.__post_init__()
 
     def init(self, trainables):
         self.check_trainables(trainables)
-        return GroupsState(
-            tuple(each.init(part) for each, part in zip(self.optimizers, self._parts(trainables)))
-        )
+        parts = zip(self.optimizers, self._parts(trainables))
+        return GroupsState(tuple(each.init(part) for each, part in parts))
 
     def step(self, gradients, state, trainables):
         gradients = self.check_step(gradients, state, trainables, GroupsState)
@@ -153,10 +148,8 @@ class Groups(Optimizer):
 
         def owner(path, *chooses):
             if sum(chooses) != 1:
-                self.refuse(
-                    f"trainables{jax.tree_util.keystr(path)} must be chosen by exactly one pattern, but "
-                    f"{sum(chooses)} of {show(self.patterns)} choose it."
-                )
+                where, got = jax.tree_util.keystr(path), f"{sum(chooses)} of {show(self.patterns)}"
+                self.refuse(f"trainables{where} must be chosen by exactly one pattern, but {got} choose it.")
             return chooses.index(True)
 
         return jax.tree_util.tree_map_with_path(owner, *answers)

@@ -6,7 +6,11 @@
 - ``batch`` shows what ``jax.vmap`` makes of a function, equation by equation.
 - ``jit_cache`` shows which calls of a function are traced, why, and which find their program in the cache.
 - ``passes`` shows the forward and the backward pass of a function, and what is stored and computed again.
+- ``ranges`` shows which floating-point formats can hold the numbers of a tree, and what a loss scale would change.
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
+- ``model`` unfolds a model: its layers, what flows between them, weights, bytes, FLOPs, and who gets a random key.
+- ``descent`` follows optimizers over a function of two numbers, step by step.
+- ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
 
@@ -19,12 +23,16 @@ from mlax_tutorial.viz.style import subplots
 
 __all__ = [
     "batch",
+    "descent",
     "jit_cache",
     "key_tree",
+    "model",
     "passes",
+    "ranges",
     "show",
     "show_source",
     "subplots",
+    "timeline",
     "trace",
     "traceback",
     "tree",
@@ -35,10 +43,14 @@ _LATE = {
     "trace": "mlax_tutorial.viz.tracing",
     "key_tree": "mlax_tutorial.viz.keys",
     "tree": "mlax_tutorial.viz.trees",
+    "model": "mlax_tutorial.viz.models",
+    "ranges": "mlax_tutorial.viz.sizes",
     "batch": "mlax_tutorial.viz.batching",
     "passes": "mlax_tutorial.viz.reverse",
     "traceback": "mlax_tutorial.viz.failures",
     "jit_cache": "mlax_tutorial.viz.caches",
+    "descent": "mlax_tutorial.viz.descents",
+    "timeline": "mlax_tutorial.viz.timelines",
 }
 
 
@@ -46,7 +58,7 @@ def __getattr__(name):
     if name in _LATE:
         from importlib import import_module
 
-        module = import_module(_LATE[name])  # imports: mlax_tutorial.viz.*
+        module = import_module(_LATE[name])  # imports: what _LATE names
         globals()[name] = function = getattr(module, name)
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,7 +60,11 @@ marks the axis that counts them</p>
 <p class="viz-batch-end">Returns {names}.{more}</p>"""
     label = f"What vmap makes of {recording.name}, equation by equation"
     data = {"inputs": len(recording.inputs)}
-    return _figure.frame("batch", body, label, styles=["table"], script=True, data=data)
+    caption = (
+        f"Equations of {_figure.code(recording.name)}, one a row: as recorded for one example, and what vmap makes of them for "
+        f"{recording.size}. The framed number is the axis that counts the examples; a result without one is shared by all of them."
+    )
+    return _figure.frame("batch", body, label, caption=caption, styles=["table"], script=True, data=data)
 
 
 def _where(value):

@@ -31,7 +31,9 @@ def page(watched) -> str:
 <span class="viz-cache-found">{_DOT}</span> the program is in the cache.</p>
 <ol class="viz-cache-entries" aria-label="Programs in the cache">{entries}</ol>"""
     label = f"The cache of {watched.name}, call by call"
-    return _figure.frame("cache", body, label, styles=["table"], script=True)
+    caption = f"""Calls of <code>{name}</code>, one a row, with what the cache sees of their arguments; each numbered column is a program. \
+A filled dot: this call was traced, and made the program, which the line below it keeps alive. A ring: the program was there already."""
+    return _figure.frame("cache", body, label, caption=caption, styles=["table"], script=True)
 
 
 def said(call) -> str:

@@ -46,7 +46,11 @@ def page(failure) -> str:
         f"<ol>{rows}</ol>\n{_end(failure)}"
     )
     label = f"The error {failure.kind}, taken apart: {number}"
-    return _figure.frame("failure", body, label, styles=["folding"])
+    caption = (
+        "An error taken apart, the outermost call first. Lines with a bar are your own; what lies between them, inside libraries, is folded. "
+        "Read the numbers in their order: the error, your last line, the message."
+    )
+    return _figure.frame("failure", body, label, caption=caption, styles=["folding"])
 
 
 def _own(frame, is_last):

@@ -12,13 +12,16 @@ import json
 from importlib import resources
 
 
-def frame(kind: str, body: str, label: str, *, styles=(), script: bool = False, data=None) -> str:
+def frame(
+    kind: str, body: str, label: str, *, caption: str, styles=(), script: bool = False, data=None
+) -> str:
     """A whole figure.
 
     Args:
       kind: its name in classes, ``viz-KIND``, and in the names of its files, ``_KIND.css`` and ``_KIND.js``.
       body: the markup.
       label: what the figure is, for those who cannot see it.
+      caption: markup that stands above it, where a tall figure shows it, too: what the rows, lines and marks are, so that the figure can be read without the text around it.
       styles: further style sheets, by name.
       script: whether there is one.
       data: what the script gets, as JSON.
@@ -28,7 +31,7 @@ def frame(kind: str, body: str, label: str, *, styles=(), script: bool = False, 
     name = f"viz-{kind}-" + hashlib.sha256(f"{body}{given}".encode()).hexdigest()[:10]
     figure = (
         f'<div class="viz-figure viz-{kind} {name}" role="group" aria-label="{attribute(label)}"{given}>\n'
-        f"<style>{style}</style>\n{body}\n</div>"
+        f'<style>{style}</style>\n<p class="viz-caption">{caption}</p>\n{body}\n</div>'
     )
     if not script:
         return figure
@@ -88,6 +91,18 @@ def in_bytes(count: int) -> str:
         count /= 1000
         if count < 999.5 or unit == "PB":
             return f"{count:.3g} {unit}"
+
+
+def in_flops(count: int) -> str:
+    """Floating-point operations in three digits.
+
+    >>> in_flops(12), in_flops(4096), in_flops(2_500_000)
+    ('12 FLOPs', '4.1 kFLOPs', '2.5 MFLOPs')
+    """
+    for unit in ("", "k", "M", "G", "T", "P"):
+        if count < 999.5 or unit == "P":
+            return f"{count:.3g} {unit}FLOPs" if unit else f"{count} FLOPs"
+        count /= 1000
 
 
 def _file(name: str) -> str:

@@ -10,7 +10,7 @@ clear();
 for(const n of nodes){const s=+n.dataset.step,e=edges.get(n.dataset.number),on=now>0&&s===now&&!first;n.classList.toggle("viz-later",s>now);e&&e.classList.toggle("viz-later",s>now);n.classList.toggle("viz-now",on);if(on)reach(n)}
 for(const n of wrong){const bad=+n.dataset.wrong<=now;n.classList.toggle("viz-keys-wrong",bad);n.querySelector(".viz-keys-why").style.visibility=bad?"":"hidden"}
 verdict.style.visibility=now===uses.length?"":"hidden";
-if(first)say(`${uses.length===1?"One use of a key":uses.length+" uses of keys"}. Press ◀ to step back, or tap a node.`);
+if(first)say(`${uses.length===1?"One use of a key":uses.length+" uses of keys"}. Look for a thick red frame: a key that is used wrongly. Press ◀ to step back, or tap a node.`);
 else if(now===0)say("Before the first use: only the keys that are given.");
 else say(`Use ${now} of ${uses.length}. ${uses[now-1][0]}${wrong.some(n=>+n.dataset.wrong===now)?". A key is used wrongly here.":""}`,uses[now-1][1])}
 function pick(i){clear();at=i;let n=nodes[i];say(n.dataset.said,n.dataset.source);for(;;){n.classList.add("viz-keys-on");const e=edges.get(n.dataset.number);e&&e.classList.add("viz-keys-on");const p=+n.dataset.parent;if(p<0)break;n=nodes[p]}reach(nodes[i])}

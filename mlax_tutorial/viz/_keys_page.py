@@ -79,7 +79,11 @@ def page(recording) -> str:
 <details><summary>The same as text</summary><pre>{html.escape(listing(recording))}</pre></details>"""
     label = f"The keys of {recording.name}, use by use"
     data = {"steps": recording.steps}
-    return _figure.frame("keys", body, label, styles=["folding"], script=True, data=data)
+    caption = (
+        f"The random keys of {_figure.code(recording.name)}, from left to right: each box is a key or what is drawn from one, and a line leads to "
+        "what was made of it. A thick red frame marks a key that is used wrongly, a dotted one a key that is never used."
+    )
+    return _figure.frame("keys", body, label, caption=caption, styles=["folding"], script=True, data=data)
 
 
 def _laid_out(recording):

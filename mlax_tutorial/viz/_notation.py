@@ -6,8 +6,9 @@ from mlax_tutorial.inspection.jaxprs import subjaxprs
 class Names:
     """Names variables a, b, c, … as they appear, and writes equations in the notation of JAX's jaxprs."""
 
-    def __init__(self):
+    def __init__(self, parameters: bool = True):
         self.known = {}
+        self.quiet = _QUIET if parameters else _QUIET | _LONG
 
     def typed(self, variable) -> str:
         return f"{self.use(variable)}:{type_of(variable.aval)}"
@@ -29,7 +30,7 @@ class Names:
         texts = {
             name: _parameter(value)
             for name, value in sorted(equation.params.items())
-            if name not in _QUIET | held
+            if name not in self.quiet | held
         }
         shown = " ".join(f"{name}={text}" for name, text in texts.items() if text)
         params = f"[{shown}]" if shown else ""
@@ -37,7 +38,7 @@ class Names:
         text = [f"{indent}{left}{equation.primitive.name}{params} {' '.join(inputs)}".rstrip()]
         for name, jaxpr in inner:
             jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
-            names = Names()
+            names = Names(self.quiet is _QUIET)
             given = " ".join(names.typed(variable) for variable in jaxpr.invars)
             text.append(f"{indent}  {name}: {given}")
             text += [names.equation(each, indent + "    ") for each in jaxpr.eqns]
@@ -53,6 +54,8 @@ _QUIET = frozenset(
     "keep_unused linear num_carry num_consts out_layouts out_sharding out_shardings resource_env sharding split_transpose "
     "symbolic_zeros unroll".split()
 )
+# And those that few readers ask for, which take more room than the rest of a line: how a product pairs its axes, and with which bits.
+_LONG = frozenset("dimension_numbers precision preferred_element_type".split())
 
 
 def type_of(aval) -> str:

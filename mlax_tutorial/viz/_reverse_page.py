@@ -85,7 +85,9 @@ wait {in_bytes(recording.kept)}:</p><ul>{waiting or "<li>nothing</li>"}</ul></di
 <p class="viz-passes-end">The gradient is {_figure.code(_list(recording.gradients))}; \
 {_summary(recording)}.{more}</p>"""
     label = f"The forward and the backward pass of {recording.name}"
-    return _figure.frame("passes", body, label, styles=["table"], script=True)
+    caption = f"""What the gradient of {_figure.code(recording.name)} runs, one equation a row: the forward pass, then the backward pass. The bar shows \
+the bytes held meanwhile, solid those stored on the way forward, hatched those computed a second time on the way back (↻)."""
+    return _figure.frame("passes", body, label, caption=caption, styles=["table"], script=True)
 
 
 def _row(step, most, makers):

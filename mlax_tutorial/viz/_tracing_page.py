@@ -64,7 +64,11 @@ def page(recording) -> str:
 {_program(recording)}"""
     label = f"Stepping through {recording.name}: source lines and the equations that each adds"
     data = {"steps": steps, "error": recording.error or ""}
-    return _figure.frame("trace", body, label, script=True, data=data)
+    caption = (
+        f"The lines of {_figure.code(recording.name)} as Python runs them, and the equations that JAX records. The marked line adds the marked "
+        "equations; a line that adds none is run by Python alone."
+    )
+    return _figure.frame("trace", body, label, caption=caption, script=True, data=data)
 
 
 def _toggle(recording) -> str:

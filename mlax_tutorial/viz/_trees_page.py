@@ -48,7 +48,13 @@ def page(root) -> str:
         '</span><span class="viz-tree-number">numbers</span>'
         f'<span class="viz-tree-bytes">bytes</span></div>\n<ul>{rows}</ul>'
     )
-    return _figure.frame("tree", body, f"A tree: {root.key}, {words(root)}", styles=["folding"])
+    caption = (
+        f"The pytree {_figure.code(root.key)}: containers unfold, and rows inside of them are what they hold. Numbers and bytes of a container are "
+        "those of its leaves together; the line below the bytes is its share of the whole."
+    )
+    return _figure.frame(
+        "tree", body, f"A tree: {root.key}, {words(root)}", caption=caption, styles=["folding"]
+    )
 
 
 def _open_levels(root) -> int:

@@ -115,7 +115,7 @@ class Passes:
         return _reverse_page.listing(self.recording)
 
 
-def passes(function: Callable, *args: Any, argnums: Any = 0) -> Passes:
+def passes(function: Callable, *args: Any, argnums: Any = 0, parameters: bool = False) -> Passes:
     """Show what the gradient of a function stores on the way forward, uses on the way back, and computes again.
 
     Nothing is computed: arguments may be ``jax.ShapeDtypeStruct``, too. The bytes are those that JAX's two programs ask for, run equation
@@ -126,6 +126,7 @@ def passes(function: Callable, *args: Any, argnums: Any = 0) -> Passes:
         allowed; the backward pass then starts from a slope for each entry.
       *args: pytrees of arrays.
       argnums: as for ``jax.grad``. Leaves that are not floating are left alone.
+      parameters: whether equations show ``dimension_numbers``, ``precision`` and ``preferred_element_type``, too.
 
     Returns:
       A `Passes`: as the last expression of a cell it is a figure to step through by buttons or arrow keys.
@@ -154,10 +155,10 @@ def passes(function: Callable, *args: Any, argnums: Any = 0) -> Passes:
       >>> viz.passes(jax.checkpoint(wave), 1.0).recording.kept
       0
     """
-    return Passes(record(function, *args, argnums=argnums))
+    return Passes(record(function, *args, argnums=argnums, parameters=parameters))
 
 
-def record(function: Callable, *args: Any, argnums: Any = 0) -> Recording:
+def record(function: Callable, *args: Any, argnums: Any = 0, parameters: bool = False) -> Recording:
     """As `passes`, but returns the bare `Recording`."""
     program, way_back, kept, count = _programs(function, args, argnums)
     constants = [_Variable(v.aval) for v in program.constvars]
@@ -182,7 +183,7 @@ def record(function: Callable, *args: Any, argnums: Any = 0) -> Recording:
 
     given = {*inputs, *constants, *outside}
     stored = list(dict.fromkeys(r for r in residuals if isinstance(r, _Variable)))
-    forward_steps, backward_steps = _steps(forward, backward, stored, given, gradients)
+    forward_steps, backward_steps = _steps(forward, backward, stored, given, gradients, parameters)
     return Recording(
         name=getattr(function, "__name__", type(function).__name__),
         inputs=tuple(v.typed() for v in inputs)
@@ -271,9 +272,9 @@ class _Row:
     again: bool
     inner: list
 
-    def text(self):
+    def text(self, parameters):
         """The equation, and the lines of what is inside it."""
-        names = Names()
+        names = Names(parameters)
         for variable, value in zip(self.equation.invars, self.inputs, strict=True):
             if not hasattr(variable, "val"):
                 names.known[variable] = _said(value)
@@ -287,7 +288,7 @@ class _Row:
             labels.give([out for row in rows for out in row.outputs if out.needed])
             lines.append((f"  {name}: {' '.join(v.typed() for v in given)}", False))
             for row in rows:
-                text, inside = row.text()
+                text, inside = row.text(parameters)
                 lines += [(f"    {text}", row.again), *((f"    {line}", again) for line, again in inside)]
             lines.append((f"    gives {' '.join(map(_said, results)) or 'nothing'}", False))
         return first, tuple(lines)
@@ -394,7 +395,7 @@ def _needed(rows, results):
     return left[::-1]
 
 
-def _steps(forward, backward, stored, given, gradients):
+def _steps(forward, backward, stored, given, gradients, parameters):
     """The rows as steps, each with what is held while it runs."""
     rows = forward + backward
     made = {out: i for i, row in enumerate(rows) for out in row.outputs}
@@ -404,7 +405,7 @@ def _steps(forward, backward, stored, given, gradients):
     remade = [out for row in backward if row.again for out in row.outputs if out.needed]
     steps = []
     for i, row in enumerate(rows):
-        text, inner = row.text()
+        text, inner = row.text(parameters)
         back = i >= len(forward)
         steps.append(
             Step(

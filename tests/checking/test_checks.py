@@ -7,9 +7,12 @@ import pathlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
+from mlax_tutorial import nn, optim
 from mlax_tutorial.checking import Failed, checks, describe, inputs
+from mlax_tutorial.optim.tunable import number
 
 X = jnp.arange(1.0, 4.0)
 KEY = jax.random.key(0)
@@ -709,6 +712,154 @@ def test_no_leaks(grade):
     fails(grade, on_itself, check, "A tracer leaks")
     fails(grade, out_of_range, check, "IndexError")
     fails(grade, lambda x: x if x.sum() > 0 else -x, check, "TracerBoolConversionError")
+
+
+# Classes
+
+
+class Scaler(nn.Layer):
+    initial: float = 1.0
+
+    def init(self, key, x):
+        return {"scaler": jnp.full(x.shape[-1:], self.initial, x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return x * trainables["scaler"].astype(x.dtype), non_trainables
+
+
+class Momentum(optim.Optimizer):
+    learning_rate: jax.Array = number(lambda value: jnp.asarray(value, jnp.float32))
+
+    def init(self, trainables):
+        return jax.tree.map(jnp.zeros_like, trainables)
+
+    def step(self, gradients, state, trainables):
+        state = jax.tree.map(lambda old, new: old + new.astype(old.dtype), state, gradients)
+        return jax.tree.map(lambda leaf: -self.learning_rate * leaf.astype(jnp.float32), state), state
+
+
+def test_make(grade):
+    class NeedsMore(nn.Layer):
+        initial: float
+        features: int
+
+    class Refuses(Scaler):
+        def __post_init__(self):
+            raise ValueError("not today")
+
+    class Stub(Scaler):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False): ...
+
+    class HalfAStub(Scaler):
+        def init(self, key, x):
+            shape = ...
+            return {"scaler": jnp.ones(shape)}, ()
+
+    def check(cls):
+        assert checks.make(cls, initial=2.0).initial == 2
+
+    passes(grade, Scaler, check)
+    fails(grade, NeedsMore, check, "missing 1 required positional argument: 'features'", solution=Scaler)
+    fails(
+        grade, Refuses, check, "Your code raised ValueError: not today", "in __post_init__", solution=Scaler
+    )
+    for stub in (Stub, HalfAStub):
+        assert grade(stub, check, solution=Scaler).status == "not attempted"
+    fails(grade, Scaler(), check, "a class is asked for: hand in `Scaler`, not `Scaler(…)`", solution=Scaler)
+    fails(grade, double, check, "You gave a function, but a class is asked for.", solution=Scaler)
+
+
+def test_obeys_laws(grade):
+    class Centered(Scaler):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            return super().fwd(x - jnp.mean(x, axis=0), trainables, non_trainables)
+
+    class Raises(Scaler):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            return x @ trainables["kernel"], non_trainables
+
+    class NoPair(Scaler):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            return x * trainables["scaler"]
+
+    class NoReturn(Scaler):
+        def init(self, key, x):
+            key, x  # noqa: B018
+
+    class NoFwd:
+        def init(self, key, x):
+            return (), ()
+
+    class Endless(Scaler):
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            while True:
+                pass
+
+    def check(cls, **options):
+        checks.obeys_laws(checks.make(cls), jnp.ones((2, 3)), **options)
+
+    passes(grade, Scaler, check)
+    outcome = fails(
+        grade,
+        Centered,
+        check,
+        "The law *batch equals loop* is broken: A batch gives what a loop over its examples gives.",
+        "an operation mixes the examples",
+        "(float32, shape (3, 2, 3))",
+        "differs   at [0, 0, 0]",
+        solution=Scaler,
+    )
+    assert [label for label, _ in outcome.shown] == ["input", "expected", "got", "differs"]
+    passes(grade, Centered, functools.partial(check, but="batch equals loop"), solution=Scaler)
+    passes(grade, Centered, functools.partial(check, but={"batch equals loop", "static"}), solution=Scaler)
+    fails(
+        grade,
+        Raises,
+        check,
+        "Your code raised KeyError: 'kernel'",
+        'x @ trainables["kernel"]',
+        solution=Scaler,
+    )
+    fails(grade, NoPair, check, "must return a pair, `(y, non_trainables)`", solution=Scaler)
+    fails(grade, NoReturn, check, "`init` returned None: is a `return` missing?", solution=Scaler)
+    fails(grade, NoFwd, check, "there is no `fwd`", solution=Scaler)
+    outcome = grade(Endless, check, solution=Scaler, seconds=1)
+    assert outcome.status == "failed" and "was stopped after 1 seconds" in outcome.text
+
+    def on_the_class(cls):
+        checks.obeys_laws(cls, jnp.ones((2, 3)))
+
+    fails(grade, Scaler, on_the_class, "You gave the class `Scaler`, but a layer is asked for")
+    with pytest.raises(
+        ValueError, match="there is no law 'batch equal loop'; the laws are signature, frozen"
+    ):
+        checks.obeys_laws(Scaler(), X[None], but="batch equal loop")
+
+
+def test_obeys_optimizer_laws(grade):
+    class NoPair(Momentum):
+        def step(self, gradients, state, trainables):
+            return gradients
+
+    class Stub(Momentum):
+        def step(self, gradients, state, trainables): ...
+
+    def check(cls, **options):
+        checks.obeys_optimizer_laws(cls, **{"but": {"dtypes", "rounded once"}, **options})
+
+    passes(grade, Momentum, check)
+    passes(grade, Momentum, functools.partial(check, peer=optax.sgd(0.1, momentum=1.0)))
+    fails(grade, Momentum, functools.partial(check, peer=optax.sgd(0.1)), "The law *equals Optax* is broken")
+    fails(
+        grade,
+        Momentum,
+        functools.partial(check, but=()),
+        "The law *dtypes* is broken",
+        "weights of float64 should be float64, and are float32",
+    )
+    fails(grade, NoPair, check, "`step` must return a pair, `(updates, state)`", solution=Momentum)
+    assert grade(Stub, check, solution=Momentum).status == "not attempted"
+    fails(grade, Momentum, lambda cls: check(cls(0.1)), "a function that makes the optimizer")
 
 
 # All of them

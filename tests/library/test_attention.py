@@ -219,7 +219,7 @@ WRONG = {
     "a mask of padding alone": (
         lambda: run(nn.MultiHeadAttention(2), X, mask=jnp.ones((2, 5), bool)), r"present\[..., None, :\]"
     ),
-    "a causal context": (lambda: run(nn.MultiHeadAttention(2, causal=True), X, context=X), "give no context"),
+    "a causal context": (lambda: run(nn.MultiHeadAttention(2, causal=True), X, context=X), "takes no context"),
     "another batch": (lambda: run(nn.MultiHeadAttention(2), X, context=X[:1]), "batch axes and dtype of x"),
     "weights of another model": (
         lambda: nn.MultiHeadAttention(2).fwd(X, nn.MultiHeadAttention(4).init(jax.random.key(0), X)[0], ()),
@@ -303,33 +303,23 @@ def test_layers_of_one_shape_are_traced_once(chunk_size, monkeypatch):
 
 
 QUERY, KEY = jnp.ones((2, 7, 4, 6)), jnp.ones((2, 9, 2, 6))
+
+
 UNFIT = {
-    "a list": (([1.0], KEY, KEY), "floating-point numbers, .*got a list of length 1, float32"),
-    "no heads": ((QUERY, KEY[0, 0], KEY), r"got float32\[2,7,4,6\], float32\[2,6\], float32\[2,9,2,6\]\."),
-    "integers": ((QUERY, KEY, KEY.astype(int)), r"floating-point numbers, .*, int32\[2,9,2,6\]\."),
-    "heads that do not divide": (
-        (QUERY[:, :, :3], KEY, KEY),
-        r"kv_heads divides heads, got float32\[2,7,3,6\]",
-    ),
-    "no heads of keys": ((QUERY, KEY[:, :, :0], KEY[:, :, :0]), r"kv_heads divides heads, .*\[2,9,0,6\]"),
-    "another head_dim": ((QUERY, KEY[..., :5], KEY), r"kv_heads, head_dim\), .*, float32\[2,9,2,5\], "),
-    "fewer values than keys": ((QUERY, KEY, KEY[:, :8]), r", float32\[2,9,2,6\], float32\[2,8,2,6\]\."),
-    "another batch": ((QUERY[:1].repeat(3, 0), KEY, KEY), r"got float32\[3,7,4,6\], float32\[2,9,2,6\]"),
+    "fewer values than keys": ((QUERY, KEY, KEY[:, :8]), r"value .*: got float32\[2,8,2,6\] for float32\[2,9,2,6\]"),
     "a mask of numbers": ((QUERY, KEY, KEY, jnp.ones((7, 9))), r"mask expects Booleans, got float32\[7,9\]"),
-    "a mask turned round": (
-        (QUERY, KEY, KEY, jnp.ones((9, 7), bool)),
-        r"\(\.\.\., 7 or 1, 9\).* bool\[9,7\]",
-    ),
+    "a mask turned round": ((QUERY, KEY, KEY, jnp.ones((9, 7), bool)), r"\(\.\.\., 7 or 1, 9\).* bool\[9,7\]"),
     "a mask of keys alone": ((QUERY, KEY, KEY, jnp.ones(9, bool)), r"mask expects .*, got bool\[9\]"),
     "a mask for heads": ((QUERY, KEY, KEY, jnp.ones((2, 4, 7, 9), bool)), r"mask expects .* bool\[2,4,7,9\]"),
-}
+}  # fmt: skip
 
 
 @forms
 @pytest.mark.parametrize(("arrays", "message"), UNFIT.values(), ids=UNFIT)
 def test_functions_on_what_does_not_fit(form, arrays, message):
+    """What the products would not refuse, or not in words that say what was meant."""
     query, key, value, mask = (*arrays, None)[:4]
-    with pytest.raises(ValueError, match=rf"^attend(_in_chunks)?: .*{message}"):
+    with pytest.raises(ValueError, match=rf"^attention: .*{message}"):
         form(query, key, value, mask=mask)
 
 
@@ -338,9 +328,7 @@ def test_the_output_has_the_dtype_of_the_query(form):
     assert form(QUERY.astype("bfloat16"), KEY, KEY).dtype == jnp.bfloat16
 
 
-def test_other_functions_on_what_does_not_fit():
-    with pytest.raises(ValueError, match="^attend_in_chunks: chunk_size must be at least 1, got 0"):
-        attention.attend_in_chunks(QUERY, KEY, KEY, chunk_size=0)
+def test_positions_that_do_not_fit():
     for x, length in ((QUERY[..., :5], 7), (QUERY, 6)):
         with pytest.raises(
             ValueError, match=rf"^rotary: expects x .* and positions .*, got .*int32\[{length}\]"

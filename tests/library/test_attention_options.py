@@ -253,14 +253,14 @@ WRONG = {
         r"rotary: expects .*positions \(\.\.\., length\), got .*int32\[4\]",
     ),
     "a context for a window": (
-        lambda: nn.MultiHeadAttention(2, window=2).fwd(X, WEIGHTS, (), context=X), nn.LayerError, "give no context"
+        lambda: nn.MultiHeadAttention(2, window=2).fwd(X, WEIGHTS, (), context=X), nn.LayerError, "takes no context"
     ),
     "a cache for what looks ahead": (
-        lambda: PLAIN.init_cache(X[:, :1], 5), nn.LayerError, "does not decode: each place looks at later ones"
+        lambda: PLAIN.init_cache(X[:, :1], 5), nn.LayerError, "does not decode, for each place looks at later ones"
     ),
     "cross attention that was never given its context": (
         lambda: PLAIN.decode(X[:, :1], WEIGHTS, (), PLAIN.init_cache(X[:, :1], 5, context=X)), nn.LayerError,
-        "the first decode of a request needs its context",
+        "its first decode needs the context",
     ),
     "a mask of the new keys alone": (
         lambda: CAUSAL.decode(X[:, :1], WEIGHTS, (), CAUSAL.init_cache(X[:, :1], 5), mask=jnp.ones((1, 1), bool)),

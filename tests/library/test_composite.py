@@ -146,6 +146,21 @@ def test_a_forward_draws_numbers_of_its_own(wrap):
         jax.jit(lambda key: [model.fwd(X, *variables, key=key)[0] for _ in range(2)])(key)
 
 
+@pytest.mark.parametrize("wrap", [lambda m: m, nn.Series, nn.Remat], ids=["alone", "Series", "Remat"])
+def test_what_draws_in_inference_does_not_decode(wrap):
+    """A decode has no key, and says so before anything is computed."""
+
+    class Declared(Always):
+        decodes = True
+
+        def forward(self, call, x):
+            return super().forward(call, x)
+
+    message = r"Declared: does not decode: it draws random numbers in inference, and decode has no key"
+    with pytest.raises(nn.LayerError, match=message):
+        wrap(Declared(nn.Linear(4))).init_cache(X, 3)
+
+
 WRONG_DRAWS = {
     "undeclared": (
         False,
@@ -222,8 +237,11 @@ def test_children_may_follow_from_hyperparameters():
 @pytest.mark.parametrize(
     ("children", "message"),
     [
-        (lambda self: [nn.Linear(3)], r"children must return a dict of layers, got a list"),
-        (lambda self: {"linear": 3}, r"children must return a dict of layers"),
+        (lambda self: {"linear": 3}, r"linear must be a layer, got int 3"),
+        (
+            lambda self: {"linear": (nn.Linear(3), jnp.sin)},
+            r"linear\[1\] must be a layer, got .*wrap a function in nn\.F",
+        ),
         (lambda self: {"layer": nn.Linear(3)}, r"children returns 'layer', which is a field: rename it"),
     ],
 )
@@ -351,5 +369,3 @@ def test_a_seq2seq_encodes_the_whole_and_decodes_steps():
         y, cache = model.decode(X[:, i : i + 1], *variables, cache, source=source)
         parts.append(y)
     close(jnp.concatenate(parts, 1), model.fwd(X, *variables, source=source)[0])
-    with pytest.raises(ValueError, match=r"^Own: decodes names 'decoder', which is no child"):
-        composite(lambda self, call, x: call.layer(x), decodes=("decoder",))(nn.Linear(3))

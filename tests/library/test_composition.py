@@ -340,7 +340,7 @@ def test_errors_name_the_way_to_the_layer(trainables):
     trainables["blocks"][1]["layer"][2]["kernel"] = jnp.ones((DEPTH, 3, 32))
     with pytest.raises(
         nn.LayerError,
-        match=r"^model\.blocks\[…\]\[1\]\.layer\[2\]\.Linear: kernel .*\(…, 16\), got float32\[3,32\]",
+        match=r"^model\.blocks\[…\]\[1\]\.layer\[2\]\.Linear: kernel .*\(8, 16\) for x, .*, got float32\[3,32\]",
     ):
         MODEL.fwd(IDS, trainables, (), inference_mode=True)
 
@@ -375,11 +375,6 @@ def test_a_child_that_is_never_called_is_named():
         (lambda call, x: call.series[0](x), r"^Wrong: call\.series is one layer, Series: apply it whole"),
         (lambda call, x: [layer(x) for layer in call.linear], r"^Wrong: call\.linear is one layer, Halves: "),
         (lambda call, x: len(call.linear), r"^Wrong: call\.linear is one layer, Halves: .*a tuple of layers"),
-        (
-            lambda call, x: call.pair[2](x),
-            r"^Wrong: call\.pair\[2\] is not there: call\.pair has \[0\], \[1\]",
-        ),
-        (lambda call, x: call.pair["a"](x), r"^Wrong: call\.pair\['a'\] is not there: "),
         (
             lambda call, x: call.pair(x),
             r"^Wrong: call\.pair is no layer but holds some, \[0\], \[1\]: call one",
@@ -483,20 +478,17 @@ def test_a_tuple_of_layers_may_be_empty():
     assert variables == ((), ()) and Chain(()).fwd(x, *variables)[0] is x
 
 
-@pytest.mark.parametrize(
-    ("value", "declared"),
-    [((nn.Flatten(2),), "child: tuple"), (None, r"child: nn.Layer \| None")],
-    ids=["a tuple", "None"],
-)
-def test_a_field_for_one_layer(value, declared):
+def test_a_field_for_one_layer():
     class Own(nn.Composite):
         child: nn.Layer
 
         def forward(self, call, x):
             return call.child(x)
 
-    with pytest.raises(ValueError, match=f"^Own: child must be a layer, got .*: declare it {declared}"):
-        Own(value)
+    with pytest.raises(
+        ValueError, match=r"^Own: child must be a layer, got None: .* declare it nn\.Layer \| None"
+    ):
+        Own(None)
 
 
 def test_recomputation_draws_the_same_numbers():

@@ -170,7 +170,7 @@ X = jnp.ones((2, 3))
 WRONG = {
     "features for ids": (
         lambda: LAYER.init(jax.random.key(0), X),
-        r"^Embed: x expects integers, got float32\[2,3\]: pass the ids themselves, not one-hot .*astype\(jnp\.int32\)",
+        r"^Embed: x expects integers, got float32\[2,3\]: pass ids, not one-hot .*astype\(jnp\.int32\)",
     ),
     "features for ids, in fwd": (lambda: LAYER.fwd(X, table(), ()), r"^Embed: x expects integers, got float32\[2,3\]"),
     "Booleans for ids": (lambda: LAYER.fwd(X > 0, table(), ()), r"^Embed: x expects integers, got bool\[2,3\]"),

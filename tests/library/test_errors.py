@@ -74,23 +74,23 @@ CALLS = {
     ),
     "input too wide": (
         lambda: MODEL.fwd(jnp.ones((5, 4, 5)), TRAINABLES, NON_TRAINABLES, inference_mode=True),
-        r"^model\[1\]\.Linear: kernel of shape \(16, 8\) expects x of shape \(\.\.\., 16\), got float32\[5,20\]: .*init",
+        r"^model\[1\]\.Linear: kernel expects shape \(20, 8\) for x, float32\[5,20\], got float32\[16,8\]: .*this input, bel",
     ),
     "other trainables": (
         lambda: MODEL.fwd(X, (TRAINABLES[0], {"kernel": jnp.ones((16, 9))}, *TRAINABLES[2:]), ()),
-        r"^model\[1\]\.Linear: kernel expects shape \(…, 8\), got float32\[16,9\]: .*another model",
+        r"^model\[1\]\.Linear: kernel expects shape \(16, 8\) for x, float32\[5,16\], got float32\[16,9\]: .*another model",
     ),
     "a kernel with an axis too many": (
         lambda: nn.Linear(8).fwd(jnp.ones(16), {"kernel": jnp.ones((16, 8, 1))}, ()),
-        r"^Linear: kernel expects shape \(…, 8\), got float32\[16,8,1\]",
+        r"^Linear: kernel expects shape \(16, 8\) for x, float32\[16\], got float32\[16,8,1\]",
     ),
     "a plain kernel for a transposed one": (
         lambda: nn.Linear(3, transposed_kernel=True).fwd(jnp.ones(4), {"kernel": jnp.ones((4, 3))}, ()),
-        r"^Linear: kernel expects shape \(3, …\), got float32\[4,3\]: ",
+        r"^Linear: kernel expects shape \(3, 4\) for x, float32\[4\], got float32\[4,3\]: ",
     ),
     "input too wide for a transposed kernel": (
         lambda: nn.Linear(3, transposed_kernel=True).fwd(jnp.ones(5), {"kernel": jnp.ones((3, 4))}, ()),
-        r"^Linear: kernel of shape \(3, 4\) expects x of shape \(\.\.\., 4\), got float32\[5\]: ",
+        r"^Linear: kernel expects shape \(3, 5\) for x, float32\[5\], got float32\[3,4\]: ",
     ),
     "trainables with other names": (
         lambda: nn.Linear(3).fwd(jnp.ones(4), {"weight": jnp.ones((4, 3))}, ()),
@@ -262,11 +262,11 @@ HYPERPARAMETERS = {
     "a negative rate": (lambda: nn.Dropout(-0.1), r"^Dropout: rate must be .* got -0.1"),
     "shared axes from the front": (
         lambda: nn.Dropout(0.1, 1),
-        r"^Dropout: shared_axes must be negative integers, counted from the end: .*, got 1\.",
+        r"^Dropout: shared_axes must be a negative integer, counted from the end: .*, got 1\.",
     ),
     "one of the shared axes from the front": (
         lambda: nn.Dropout(0.1, (0, -1)),
-        r"^Dropout: shared_axes must be negative integers, .*, got \(0, -1\)",
+        r"^Dropout: shared_axes must be a negative integer, .*, got \(0, -1\)",
     ),
     "a shared axis twice": (
         lambda: nn.Dropout(0.1, (-1, -1)),
@@ -274,7 +274,7 @@ HYPERPARAMETERS = {
     ),
     "shared axes by name": (
         lambda: nn.Dropout(0.1, "channels"),
-        r"^Dropout: shared_axes must be negative integers, .* got 'channels'",
+        r"^Dropout: shared_axes must be a negative integer, .* got 'channels'",
     ),
     "a number for a switch": (
         lambda: nn.Linear(3, transposed_kernel=1),
@@ -289,7 +289,7 @@ HYPERPARAMETERS = {
     "axes as a tuple": (lambda: nn.Flatten((1, 2)), r"^Flatten: axes must be an integer"),
     "bias axes": (lambda: nn.Bias(0), r"^Bias: in_features must be a positive integer or -1, .* got 0"),
     "bias axes, empty": (lambda: nn.Bias(()), r"^Bias: in_features must be a positive integer or -1"),
-    "bias axes, -2": (lambda: nn.Bias((-2, 3)), r"^Bias: in_features must be a positive integer or -1"),
+    "bias axes, -2": (lambda: nn.Bias((-2, 3)), r"^Bias: in_features must be an integer of at least -1"),
     "a function for a layer": (
         lambda: nn.Series(nn.Linear(3), jax.nn.relu),
         r"^Series: layers must all be layers, but number 1 is relu: wrap a function in nn\.F",
@@ -455,7 +455,7 @@ def test_errors_survive_pickling():
 
 
 def test_at_trace_time_too():
-    with pytest.raises(nn.LayerError, match=r"^model\[1\]\.Linear: kernel of shape"):
+    with pytest.raises(nn.LayerError, match=r"^model\[1\]\.Linear: kernel expects shape"):
         jax.eval_shape(functools.partial(MODEL.fwd, inference_mode=True), jnp.ones((5, 4, 5)), TRAINABLES, ())
 
 

@@ -10,7 +10,6 @@ from jax import export
 
 from mlax_tutorial import nn
 from tests.library.rows import LAYERS
-from tests.library.test_layer_laws import example, keys
 from tests.settings import configured
 
 QUICK_TO_COMPILE = True
@@ -20,7 +19,7 @@ rows = pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
 @rows
 def test_it_exports_with_a_symbolic_batch(row):
     """In inference, with variables that were made for another batch; then it is called with two sizes."""
-    x = example(row, batch=(3,))
+    x = row.subject.example(batch=(3,))
     variables = row.layer.init(jax.random.key(0), x)
     (batch,) = export.symbolic_shape("batch")
     fwd = functools.partial(row.layer.fwd, inference_mode=True)
@@ -62,12 +61,12 @@ def nans_are_errors():
 @pytest.mark.parametrize("jitted", [False, True], ids=["eagerly", "jitted"])
 def test_it_runs_where_nan_is_an_error(row, jitted, nans_are_errors):
     """Forward, backward and, if it does, decoding: no NaN is made on the way to a finite result."""
-    x = example(row, batch=(2,))
+    x = row.subject.example(batch=(2,))
     jit = jax.jit if jitted else lambda function: function
     trainables, non_trainables = jit(row.layer.init)(jax.random.key(0), x)
 
     def loss(trainables):
-        return jnp.sum(row.layer.fwd(x, trainables, non_trainables, key=keys(row))[0])
+        return jnp.sum(row.layer.fwd(x, trainables, non_trainables, key=row.subject.keys())[0])
 
     gradients = jit(jax.grad(loss))(trainables)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))

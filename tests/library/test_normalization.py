@@ -485,7 +485,7 @@ WRONG = {
     ),
     "an axis name without an axis": (
         lambda: nn.Series(nn.BatchNorm(axis_name="batch")).fwd(X, (), (RUNNING,)),
-        r"^model\[0\]\.BatchNorm: axis_name='batch' names no axis here .*: train inside jax\.vmap.* leave axis_name out",
+        r"^model\[0\]\.BatchNorm: axis_name='batch' names no axis here .*: train inside jax\.vmap.* or leave it out",
     ),
     "a seed for a key": (lambda: nn.BatchNorm().init(0, X), r"^BatchNorm: expects a typed key, got int 0"),
     "integers into LayerNorm": (
@@ -559,7 +559,7 @@ def test_wrong_calls(wrong, message):
         (lambda: nn.RMSNorm(epsilon=float("nan")), r"^RMSNorm: epsilon must be above 0 and below 1 .*got nan"),
         (lambda: jax.jit(lambda e: nn.RMSNorm(epsilon=e).epsilon)(0.1), r"^RMSNorm: .*traced value: hyperparameters"),
         (lambda: nn.GroupNorm(0, 1), r"^GroupNorm: groups must be an integer of at least 1, got 0"),
-        (lambda: nn.GroupNorm(2, 2, -3), r"^GroupNorm: channel_axis must be one of the 2 trailing axes, got -3"),
+        (lambda: nn.GroupNorm(2, 2, -3), r"^GroupNorm: channel_axis must be one of 2 trailing axes, got -3"),
         (lambda: nn.GroupNorm(2, 2.0), r"^GroupNorm: axes must be an integer of at least 1, got 2.0"),
         (lambda: nn.Scaler(0), r"^Scaler: in_features must be a positive integer or -1, .* got 0"),
         (lambda: nn.Scaler(scaler_initializer=1.0), r"^Scaler: scaler_initializer must be a function, got 1.0"),

@@ -559,10 +559,6 @@ WRONG = {
         lambda: optim.Chain(optax.clip(1.0), SGD),
         r"^Chain: parts must be transformations and an optimizer, but number 0 is a GradientTransformation",
     ),
-    "Chain, another's state": (
-        lambda: optim.Chain(CLIP, SGD).step(FLAT, optim.Chain(SGD).init(FLAT), FLAT),
-        r"^Chain: state.inner expects one state for each of 2 parts, got 1",
-    ),
     "Accumulate, 0": (
         lambda: optim.Accumulate(SGD, 0),
         r"^Accumulate: steps must be a whole number of at least 1, got 0",

@@ -437,7 +437,7 @@ def cell_run(cell, x, other):
 WRONG = {
     "integers": (lambda: run(LSTM, X.astype(int)), "Recurrent: x expects floating-point numbers"),
     "no time": (lambda: run(LSTM, X[0, 0]), "at least 2 axes"),
-    "no steps": (lambda: run(LSTM, X[:, :0]), r"at least one step .* got float32\[2,0,4\]"),
+    "no steps": (lambda: run(LSTM, X[:, :0]), r"expects a step at least .* got float32\[2,0,4\]"),
     "a list of lengths": (lambda: LSTM.fwd(X, (), (), lengths=[5, 2]), "lengths expect an array of integers, .* got a list"),
     "lengths as floats": (lambda: run(LSTM, lengths=jnp.ones(2)), r"got float32\[2\]: count the steps"),
     "a mask": (lambda: run(LSTM, lengths=jnp.ones((2, 5), bool)), r"got bool\[2,5\]"),
@@ -455,12 +455,12 @@ WRONG = {
     ),
     "trainables of another size": (
         lambda: LSTM.fwd(X, nn.Recurrent(nn.LSTMCell(4)).init(jax.random.key(0), X)[0], ()),
-        r"model.cell.LSTMCell: input_kernel expects shape \(…, 12\)",
+        r"model.cell.LSTMCell: input_kernel expects shape \(4, 12\) for x, float32\[2,4\], got float32\[4,16\]",
     ),
     **{
         f"another input for {type(cell).__name__}": (
             functools.partial(cell_run, cell, X, X[..., :2]),
-            rf"model.cell.{type(cell).__name__}: input_kernel of shape .* expects one step's x of shape \(..., 2\)",
+            rf"model.cell.{type(cell).__name__}: input_kernel expects shape .* for x, .*, got float32",
         )
         for cell, _, _ in CELLS.values()
     },

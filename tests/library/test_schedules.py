@@ -152,7 +152,7 @@ WRONG = {
     ),
     "a state without a count": (
         lambda: optim.SGD(optim.Constant(0.1)).step(WEIGHTS, optim.SGD(0.1).init(WEIGHTS), WEIGHTS),
-        r"^SGD: state.count expects the number of steps for the schedule, got \(\): .* optim.Constant",
+        r"^SGD: state.count expects the number of steps, got \(\), of a constant .*optim.Constant",
     ),
 }
 

@@ -234,14 +234,6 @@ def test_inputs_that_a_class_writes_hold_for_those_derived_from_it():
     assert not nn.Series(Twice(), Plain()).fwd(jnp.ones(2), (), (), mask=jnp.zeros(2))[0].any()
 
 
-@pytest.mark.parametrize("name", ["a.b", "2", "", "a b"])
-def test_names_that_paths_cannot_show(name):
-    with pytest.raises(
-        ValueError, match=f"^Series: names must be words such as head_2, which paths can show, got '{name}'"
-    ):
-        nn.Series(**{name: nn.Linear(3)})
-
-
 SEQUENCE = np.random.default_rng(0).normal(size=(2, 6, 4))
 BARE = [
     nn.Linear(3),

@@ -217,7 +217,7 @@ WRONG = {
     "a number for a weight": (call([], weights={"w": 1.0}), r"\['w'\] expects an array .*, got float"),
     "a dict of rules": (call({"*": P()}), r"rules must be a list of pairs .*, got \{'\*': "),
     "a rule without a spec": (call(["*"]), r"rules\[0\] must be a pair \(pattern, PartitionSpec\), got '\*'"),
-    "a number for a pattern": (call([(0, P())]), r"rules\[0\]: the pattern must be text, such as .*, got 0"),
+    "a number for a pattern": (call([(0, P())]), r"rules\[0\]: the pattern must be text .*, got 0"),
     "text for a spec": (call([("*", "data")]), r"rules\[0\]: the spec must be a PartitionSpec .*, got 'data'"),
     "dots twice": (call([("*", (..., "data", ...))]), r"rules\[0\]: the spec must be .* at most one '\.\.\.'"),
     "devices for a mesh": (call([], where=jax.devices()), r"^shardings: mesh must be a jax\.sharding\.Mesh, .*got \["),

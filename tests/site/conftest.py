@@ -14,6 +14,11 @@ from tools.site import browser  # noqa: E402
 SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
 
 
+def pytest_configure(config):
+    """Known without pytest-xdist, too: what needs the gallery runs in one process, so that it is built once."""
+    config.addinivalue_line("markers", "xdist_group(name): run in one process with the others of the name")
+
+
 def missing(reason):
     """Skip, or fail where the tests must run (`MLAX_REQUIRE_BROWSER=1`)."""
     if os.environ.get("MLAX_REQUIRE_BROWSER") == "1":
@@ -55,6 +60,15 @@ def chromium():
 @pytest.fixture(scope="session")
 def address(site):
     with browser.serve(site) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def gallery(tmp_path_factory):
+    """The address of the page of all components, built once."""
+    from tests.site import gallery
+
+    with browser.serve(gallery.build(tmp_path_factory.mktemp("gallery"))) as served:
         yield served
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tools import project
 from tools.passed import Record, Refused, circumstances, record
+from tools.passed.dependencies import Project
 from tools.passed.plugin import _options
 
 UNIT = "tests/test_sums.py"
@@ -28,6 +29,16 @@ FILES = {
     "tests/test_other.py": "def test_other():\n    pass\n",
 }
 DYNAMIC = "import importlib\n\ndef load(name):\n    return importlib.import_module(name){comment}\n"
+
+
+LAZY = """
+import importlib
+
+_LATE = {"one": "package.lazy.ones", "other": "package.lazy.others"}
+
+def __getattr__(name):
+    return getattr(importlib.import_module(_LATE[name]), name)  # imports: what _LATE names
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +138,68 @@ def test_a_dynamic_import(root, comment, changed, runs):
     assert ask(root)
     write(root, changed, "changed = 1\n")
     assert ask(root) != runs
+
+
+@pytest.mark.parametrize(
+    "text, changed, runs",
+    [
+        ("from mlax_tutorial.exercises.arrays.one import exercise\n", "other", False),
+        ("from mlax_tutorial.exercises.arrays.one import exercise\n", "__init__", True),
+        ("from mlax_tutorial.exercises import arrays as ex\n", "other", True),
+        ("import mlax_tutorial.exercises.arrays\n", "other", True),
+    ],
+)
+def test_an_exercise_does_not_depend_on_its_neighbors(root, text, changed, runs):
+    """Who imports one passes through the listing of its chapter, which imports all."""
+    chapter = "mlax_tutorial/exercises/arrays"
+    (root / chapter).mkdir(parents=True)
+    for name in ("one", "other"):
+        write(root, f"{chapter}/{name}.py", "exercise = 1\n")
+    write(
+        root, f"{chapter}/__init__.py", "from mlax_tutorial.exercises.arrays.other import exercise as other\n"
+    )
+    write(root, UNIT, text)
+    Record("here", root=root).passed(UNIT, 1)
+    assert ask(root)
+    write(root, f"{chapter}/{changed}.py", "exercise = 2\n")
+    assert ask(root) != runs
+
+
+@pytest.mark.parametrize(
+    "text, runs",
+    [
+        ("from package import lazy\nlazy.one\n", True),
+        ("from package.lazy import one\n", True),
+        ("import package.lazy\npackage.lazy.one\n", True),
+        ("from package import lazy\ngetattr(lazy, input())\n", True),
+        ("from package import lazy\nlazy.other\n", False),
+    ],
+)
+def test_what_a_package_imports_when_it_is_asked(root, text, runs):
+    """Its `_LATE` says where each name comes from: only the names that a file uses count, and all if it hands the package on."""
+    (root / "package/lazy").mkdir()
+    write(root, "package/lazy/__init__.py", LAZY)
+    write(root, "package/lazy/ones.py", "one = 1\n")
+    write(root, "package/lazy/others.py", "other = 1\n")
+    write(root, UNIT, text)
+    Record("here", root=root).passed(UNIT, 1)
+    assert ask(root)
+    write(root, "package/lazy/ones.py", "one = 2\n")
+    assert ask(root) != runs
+
+
+def test_what_leaves_much_to_remember():
+    """One import that nobody can follow, and each exercise depends on everything: nothing would ever be left out."""
+    here = Project()
+    for unit in here.listed("tests/exercises"):
+        folder, _, name = unit.rpartition("/")
+        if folder.count("/") == 2 and not name.startswith("_"):
+            others = [
+                file
+                for file in here.files(unit)
+                if file.startswith(("book/", "tests/library/", "tests/notebooks/"))
+            ]
+            assert not others, f"{unit} depends on {others[0]} and {len(others) - 1} more"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from examples import fashion_mlp
-from mlax_tutorial import data
+from mlax_tutorial import data, training
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +38,44 @@ def test_it_trains(few, capsys):
     )
 
 
+def test_its_loop_is_that_of_the_library(few):
+    """The recorded accuracy is from a run through training.fit: the same numbers, to the last bit."""
+    _, losses = fashion_mlp.train(*few, epochs=2, seed=0)
+    init_key, fit_key = jax.random.split(jax.random.key(0))
+    images, labels = fashion_mlp.on_device(few[0])
+    trainables, non_trainables = fashion_mlp.MODEL.init(init_key, images[:1])
+    optimizer, expected = fashion_mlp.schedule(2), []
+    training.fit(
+        fit_key, training.make_step(fashion_mlp.MODEL, fashion_mlp.loss), optimizer,
+        (trainables, non_trainables, optimizer(0).init(trainables)), images, labels, epochs=2,
+        batch_size=fashion_mlp.BATCH_SIZE, each_epoch=lambda *found: expected.append(found[-1]),
+    )  # fmt: skip
+    assert losses == expected
+
+
+def test_a_training_that_was_broken_off_ends_as_one_that_was_not(few, tmp_path, monkeypatch, capsys):
+    whole = fashion_mlp.train(*few, epochs=3, seed=0)
+    run_epoch = fashion_mlp.run_epoch
+
+    def breaks_off(step, optimizer, run, images, labels):
+        if run["epoch"] == 2:
+            raise KeyboardInterrupt
+        return run_epoch(step, optimizer, run, images, labels)
+
+    monkeypatch.setattr(fashion_mlp, "run_epoch", breaks_off)
+    with pytest.raises(KeyboardInterrupt):
+        fashion_mlp.train(*few, epochs=3, seed=0, directory=tmp_path / "run")
+    monkeypatch.setattr(fashion_mlp, "run_epoch", run_epoch)
+    capsys.readouterr()
+    resumed = fashion_mlp.train(*few, epochs=3, seed=0, directory=tmp_path / "run")
+    assert resumed == whole
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "resumed after epoch 2" and lines[1].startswith("epoch  3 of 3") and len(lines) == 2
+    with pytest.raises(SystemExit):  # the rates would be those of another schedule
+        fashion_mlp.main(["--embedded", "--epochs", "5", "--checkpoints", str(tmp_path / "run")])
+    assert "other epochs or another seed" in capsys.readouterr().err
+
+
 def test_held_out_images_are_not_trained_on(few, monkeypatch):
     monkeypatch.setattr(fashion_mlp, "HELD_OUT", 280)
     train, held_out = fashion_mlp.hold_out(few[0])
@@ -58,7 +96,13 @@ def test_the_record_is_written_whole_and_holds_no_more_digits_than_it_can(few, m
 
 @pytest.mark.parametrize(
     "options",
-    [["--epochs", "0"], ["--record", "--embedded"], ["--record", "--validate"], ["--epochs", "many"]],
+    [
+        ["--epochs", "0"],
+        ["--record", "--embedded"],
+        ["--record", "--validate"],
+        ["--epochs", "many"],
+        ["--record", "--checkpoints", "run"],
+    ],
 )
 def test_options_that_do_not_fit(options, capsys):
     with pytest.raises(SystemExit) as caught:

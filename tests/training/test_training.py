@@ -242,7 +242,7 @@ def test_evaluation_is_exact_for_any_batch_size():
 @pytest.mark.parametrize(
     ("x", "targets", "message"),
     [
-        (X[:0], LABELS[:0], "^evaluate: there are no examples"),
+        (X[:0], LABELS[:0], "^evaluate: x has 0 examples, but targets has 0; there must be some"),
         (X, LABELS[:-1], "^evaluate: x has 100 examples, but targets has 99"),
         (
             X,
@@ -260,7 +260,7 @@ def test_what_cannot_be_evaluated(x, targets, message):
 def test_a_metric_is_one_number_an_example():
     evaluate = training.make_evaluation(nn.F(jnp.sin), lambda output, target: output)
     with pytest.raises(
-        ValueError, match=r"metric must return a scalar for one example, got shape \(4,\), from an"
+        ValueError, match=r"metric must return a scalar, got shape \(4,\), for one example, an output"
     ):
         evaluate((), (), X, LABELS)
     assert training.make_evaluation(nn.F(jnp.sin), lambda output, target: 2)((), (), X, LABELS) == 2
@@ -306,10 +306,6 @@ def test_labels_with_an_axis_too_many_are_refused():
         ({"epochs": -1}, "^fit: epochs must be an integer of at least 0, got -1"),
         ({"epochs": 1.5}, "^fit: epochs must be an integer of at least 0, got 1.5"),
         ({"inputs": {"mask": X[:9]}}, "^fit: x has 100 examples, but mask has 9"),
-        (
-            {},
-            r"^fit: variables must be \(trainables, non_trainables, optimizer\.init\(trainables\)\), got a tuple of length 0",
-        ),
     ],
 )
 def test_sizes_that_do_not_fit(wrong, message):
@@ -432,13 +428,13 @@ def test_the_new_variables_lie_where_they_are_told_to():
 
 MADE = {
     "a class for a model": (lambda: training.make_step(nn.Linear, loss), "^make_step: model must be a layer, .*, got the class Linear"),
-    "no loss": (lambda: training.make_step(MODEL, 0.1), "^make_step: loss must be a function from outputs and targets .*, got float 0.1"),
-    "a layer for a loss": (lambda: training.make_step(MODEL, MODEL), "^make_step: loss must be a function .*, got Series"),
+    "no loss": (lambda: training.make_step(MODEL, 0.1), "^make_step: loss must be a function, got 0.1"),
+    "a layer for a loss": (lambda: training.make_step(MODEL, MODEL), "^make_step: loss must be a function, not a layer: .*, got Series"),
     "a function for a model": (
         lambda: training.make_evaluation(jnp.sin, loss),
         "^make_evaluation: model must be a layer, ",
     ),
-    "no metric": (lambda: training.make_evaluation(MODEL, "accuracy"), "^make_evaluation: metric must be a function .* 'accuracy'"),
+    "no metric": (lambda: training.make_evaluation(MODEL, "accuracy"), "^make_evaluation: metric must be a function, got 'accuracy'"),
     "a loss for each example": (
         lambda: training.make_step(nn.Linear(2), lambda outputs, targets: outputs[:, 0])(
             optim.SGD(0.1), training.State(*begin(optim.SGD(0.1), nn.Linear(2))), None, X, LABELS
@@ -469,15 +465,6 @@ def test_what_was_donated_is_explained():
     assert "A step of make_step donates its state: go on with" in caught.value.__notes__[-1]
 
 
-def test_what_else_was_deleted_is_not_explained_so():
-    model, optimizer, x = nn.Linear(2), optim.SGD(0.1), jnp.copy(X)
-    step, state = training.make_step(model, loss), training.State(*begin(optimizer, model))
-    x.delete()
-    with pytest.raises((RuntimeError, ValueError), match="deleted") as caught:
-        step(optimizer, state, None, x, LABELS)
-    assert not any("donates" in note for note in getattr(caught.value, "__notes__", []))
-
-
 def test_weights_that_are_one_array_are_explained():
     model, optimizer = nn.Parallel(nn.Linear(2), nn.Linear(2)), optim.SGD(0.1)
     step = training.make_step(model, lambda outputs, labels: jnp.mean(outputs[0] + outputs[1]))
@@ -485,7 +472,7 @@ def test_weights_that_are_one_array_are_explained():
     with pytest.raises((RuntimeError, ValueError), match="donate the same buffer") as caught:
         trainables = ({"kernel": kernel}, {"kernel": kernel})
         step(optimizer, training.State(trainables, (), optimizer.init(trainables)), None, X, LABELS)
-    assert "two of its arrays are one: give each a memory of its own" in caught.value.__notes__[-1]
+    assert "give each array in it a memory of its own" in caught.value.__notes__[-1]
 
 
 def test_a_wrapped_step_is_given_keys():
@@ -557,21 +544,6 @@ def test_batches_are_shared_out_as_the_data_are():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), *results)
 
 
-def test_batches_that_cannot_be_shared_out():
-    mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
-    explicit = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Explicit,))
-    arguments = jax.random.key(0), None, optim.SGD(0.1), ((), (), ())
-    with pytest.raises(
-        ValueError, match="^fit: batch_size must be shared out evenly as the data are, NamedSharding.*, got 5"
-    ):
-        training.fit(*arguments, shared_out(X, mesh), LABELS, epochs=1, batch_size=5)
-    with pytest.raises(
-        ValueError,
-        match=r"^fit: the data lie on a mesh with explicit axes, .*axis_types=\(AxisType\.Auto,\) \* 1",
-    ):
-        training.fit(*arguments, shared_out(X, explicit), LABELS, epochs=1, batch_size=10)
-
-
 def test_a_metric_of_a_batch_is_explained():
     def accuracy(logits, labels):
         return jnp.mean(jnp.argmax(logits, axis=1) == labels)
@@ -580,7 +552,7 @@ def test_a_metric_of_a_batch_is_explained():
     with pytest.raises(IndexError) as caught:
         training.make_evaluation(MODEL, accuracy)(trainables, rest, X, LABELS)
     assert any(
-        "given one example: an output float32[2] and a target int32[]" in note
+        "given one example, an output float32[2] and a target int32[]" in note
         for note in caught.value.__notes__
     )
 

@@ -142,7 +142,10 @@ def test_in_a_browser(tmp_path):
         status = first.locator(".viz-status")
         rows, programs = first.locator("tbody tr:visible"), first.locator(".viz-cache-entries li")
         uses = programs.nth(0).locator(".viz-cache-uses")
-        assert status.inner_text() == "Call 1 of 4. Traced and compiled: the first call."
+        assert (
+            status.inner_text()
+            == "Call 1 of 4. Traced and compiled: the first call. Press ▶, and watch for the next filled dot."
+        )
         assert first.locator("tbody tr.viz-later").count() == 3 and uses.inner_text() == "1 call"
         first.locator(".viz-next").click()
         assert "f32[3] → f32[4], another shape" in status.inner_text()

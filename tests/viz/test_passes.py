@@ -224,3 +224,13 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     assert 'role="group" aria-label="The forward and the backward pass of &lt;lambda&gt;' in text
     assert "viz-later" not in text and "http" not in page and "NAME" not in page
     assert "Between the passes wait" in text
+
+
+def test_long_parameters_are_shown_where_they_are_asked_for():
+    """How a product pairs its axes says little, and is longer than the rest of the line."""
+    arguments = (loss, PARAMS, jnp.ones((5, 3)))
+    quiet, full = (viz.passes(*arguments, **options) for options in ({}, {"parameters": True}))
+    for name in ("dimension_numbers=", "preferred_element_type="):
+        assert name not in repr(quiet) and name not in quiet._repr_html_()
+        assert name in repr(full) and name in full._repr_html_()
+    assert "reduce_sum[axes=" in repr(quiet) or "broadcast_in_dim[" in repr(quiet)  # what is short stays

@@ -1,7 +1,7 @@
 """Which files of the project a unit depends on, without running it.
 
 Imports are followed wherever they stand: at the top, in functions, in the code cells of notebooks, in programs that are
-strings and run in a process of their own. What cannot be followed counts as a dependency on everything, unless a comment
+strings and run in a process of their own; what a package imports when it is asked for (its `_LATE`), where it is asked for. What cannot be followed counts as a dependency on everything, unless a comment
 on its line says what it imports: `# imports: mlax_tutorial.exercises.*`, or `# imports: nothing of this project`. Likewise a
 test that knows where the repository lies depends on all files, unless a comment of it says what it reads there:
 `# reads: book/*.ipynb`, or `# reads: nothing else`.
@@ -33,6 +33,10 @@ RECORDS = "tests/passed"
 # The package does not know of the repository; what the tools write into it decides no outcome.
 KNOW_NO_FILES = {("mlax_tutorial",), ("tools",)}
 NOT_SOURCE = {"__pycache__", "_build", "node_modules"}
+# A chapter's listing imports all its exercises, each of which stands by itself. Who imports one of them passes through the
+# listing, and depends on its text, but not on the neighbors; who imports the chapter depends on all.
+LISTING_OF_EXERCISES = re.compile(r"mlax_tutorial/exercises/\w+/__init__\.py")
+PASSED_THROUGH = "#"
 
 
 class Project:
@@ -60,7 +64,7 @@ class Project:
             if (name := waiting.pop()) not in found:
                 found.add(name)
                 waiting += self.direct(name) - found
-        return sorted(found)
+        return sorted({name.removesuffix(PASSED_THROUGH) for name in found})
 
     def direct(self, name: str) -> set[str]:
         """The files that a file names by itself."""
@@ -81,6 +85,21 @@ class Project:
         return (self.root / name).is_file()
 
     @functools.cache  # noqa: B019
+    def late(self, name: str) -> dict[str, str]:
+        """What a package imports when it is first asked for: its `_LATE = {"name": "module"}`."""
+        if not name.endswith(".py") or not self.exists(name):
+            return {}
+        for node in ast.parse((self.root / name).read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "_LATE":
+                return ast.literal_eval(node.value)
+        return {}
+
+    def late_of(self, dotted: str) -> dict[str, str]:
+        """The late names of the module `dotted`."""
+        path = dotted.replace(".", "/")
+        return self.late(f"{path}/__init__.py") or self.late(f"{path}.py")
+
+    @functools.cache  # noqa: B019
     def module(self, dotted: str) -> frozenset[str]:
         """The files that `import dotted` executes; none if it is no module of the project."""
         found, parts = set(), dotted.split(".")
@@ -88,7 +107,7 @@ class Project:
             path = "/".join(parts[:end])
             for name in (f"{path}/__init__.py", f"{path}.py"):
                 if self.exists(name):
-                    found.add(name)
+                    found.add(name if end == len(parts) else _passed_through(name))
                     break
             else:
                 if not (self.root / path).is_dir():
@@ -136,9 +155,14 @@ class Project:
         """The packages round a module, and the data files that lie beside it."""
         folders = [folder.as_posix() for folder in pathlib.PurePosixPath(name).parents][:-1]
         packages = {f"{folder}/__init__.py" for folder in folders if self.exists(f"{folder}/__init__.py")}
+        packages = set(map(_passed_through, packages - {name}))
         if folders and f"{folders[0]}/__init__.py" in packages:
             packages |= self._data(folders[0])
         return packages
+
+
+def _passed_through(name: str) -> str:
+    return name + PASSED_THROUGH if LISTING_OF_EXERCISES.fullmatch(name) else name
 
 
 class _Reader(ast.NodeVisitor):
@@ -188,6 +212,7 @@ class _Reader(ast.NodeVisitor):
             if f"{module}.{alias.name}" in PLACES:
                 self.knows_the_repository()
             self.files |= self.project.module(f"{module}.{alias.name}")
+            self.late(module, alias.name)
             self.aliases[alias.asname or alias.name] = f"{module}.{alias.name}"
 
     def add(self, dotted: str):
@@ -210,26 +235,50 @@ class _Reader(ast.NodeVisitor):
     # What is used of them
 
     def visit_Attribute(self, node):
-        """`mlax_tutorial.nn`, where only the first was imported here."""
+        """`mlax_tutorial.nn`, where only the first was imported here; `viz.trace`, which is imported when it is asked for."""
         parts, inner = [node.attr], node.value
         while isinstance(inner, ast.Attribute):
             parts.append(inner.attr)
             inner = inner.value
-        if isinstance(inner, ast.Name) and inner.id in self.aliases:
-            self.files |= self.project.module(".".join([self.aliases[inner.id], *reversed(parts)]))
-        self.names(node, node.attr)
-        self.generic_visit(node)
+        for name in parts:
+            self.names(node, name)
+        if not isinstance(inner, ast.Name):
+            self.visit(inner)
+            return
+        self.names(inner, inner.id)
+        if inner.id in self.aliases:
+            dotted = self.aliases[inner.id]
+            for part in reversed(parts):
+                self.late(dotted, part)
+                dotted = f"{dotted}.{part}"
+            self.files |= self.project.module(dotted)
+
+    def late(self, module: str, name: str):
+        if later := self.project.late_of(module).get(name):
+            self.add(later)
+
+    def visit_Assign(self, node):
+        if getattr(node.targets[0], "id", None) != "_LATE":
+            self.generic_visit(node)
 
     def visit_Name(self, node):
         self.names(node, node.id)
+        for later in self.project.late_of(self.aliases.get(node.id, "")).values():
+            self.add(later)  # a module that is handed on: nobody knows what it will be asked for
 
     def names(self, node, name):
         if name in DYNAMIC:
             self.dynamic(node)
         if name == "parents":
             self.knows_the_repository()
-        if name in LISTING and self.folder.parts[:1] == ("tests",):
+        if name in LISTING and self.folder.parts[:1] == ("tests",) and not self.is_of_a_program(node):
             self.files |= self.project.listed(self.folder.as_posix())
+
+    def is_of_a_program(self, node) -> bool:
+        """`ast.walk`, `jaxprs.walk` and functions named like it go through programs, not through folders."""
+        name = getattr(node, "id", None)
+        of = self.aliases.get(getattr(getattr(node, "value", None), "id", name), "")
+        return name == "walk" and not of or of == "ast" or bool(self.project.module(of))
 
     def visit_Call(self, node):
         name = getattr(node.func, "attr", getattr(node.func, "id", None))
@@ -248,7 +297,7 @@ class _Reader(ast.NodeVisitor):
         declared = DECLARED.search(self.lines[node.lineno - 1])
         if not declared:
             self.files |= self.project.everything
-        elif declared[1].strip() != "nothing of this project":
+        elif declared[1].strip() not in ("nothing of this project", "what _LATE names"):
             for dotted in re.split(r"[,\s]+", declared[1].strip()):
                 whole, dotted = dotted.endswith(".*"), dotted.removesuffix(".*")
                 path = dotted.replace(".", "/")

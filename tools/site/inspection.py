@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 
-from . import accessibility, browser
+from . import accessibility, browser, sight
 
 # Pictures that a screen reader would meet and could not name.
 UNNAMED = """() => {
@@ -56,7 +56,11 @@ class Visit:
     )  # of WCAG A and AA, as axe-core finds them
     unnamed: list[str] = dataclasses.field(default_factory=list)  # pictures with no text alternative
     unseen: list[str] = dataclasses.field(default_factory=list)  # links to the neighbors that do not show
+    seen: list[str] = dataclasses.field(
+        default_factory=list
+    )  # what a reader would see to be wrong: cut, hidden, told too early
     wide: list[str] = dataclasses.field(default_factory=list)  # what sticks out on a telephone
+    mathematics: bool = False  # whether there is any on the page
 
 
 def inspect(chromium, address, name, widths=(390, 320)):
@@ -65,6 +69,8 @@ def inspect(chromium, address, name, widths=(390, 320)):
     with opened(chromium, address, name, visit, "light") as page:
         visit.unnamed = page.evaluate(UNNAMED)
         visit.unseen = page.evaluate(UNSEEN)
+        visit.mathematics = page.locator(".math").count() > 0
+        visit.seen = sight.faults(page)
         for width in widths:
             page.set_viewport_size({"width": width, "height": 800})
             page.wait_for_timeout(60)

@@ -1,5 +1,6 @@
 """What each page says about itself: its number, description, and where to open, fetch and edit it."""
 
+import re
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,6 +13,8 @@ from tools.notebooks.places import Book
 # Extensions that Jupyter Book always loads and this book has no use for: their scripts would come from a CDN.
 UNUSED_EXTENSIONS = ("sphinx_thebe", "sphinx_comments", "sphinx_togglebutton")
 UNUSED_ASSETS = ("thebe", "togglebutton", "toggleHint", "toggleOpenOnPrint", "design-tabs")
+# Sphinx loads MathJax on the first page, too, for the equations of the pages below it.
+MATHEMATICS = re.compile(r'class="(?:[^"]* )?math[ "]')
 GENERATED = {f"book/{path.stem}" for path in Book().generated}  # pages with no source to edit
 
 
@@ -73,8 +76,13 @@ def add_context(app, pagename, templatename, context, doctree):
     context["book_repository"] = url
     context["book_licence"] = f"{url}/blob/{revision}/LICENSE"
     context["book_number"] = chapter_number(root, pagename)
+    unused = (
+        UNUSED_ASSETS
+        if MATHEMATICS.search(context.get("body") or "")
+        else (*UNUSED_ASSETS, "mathjax", "MathJax")
+    )
     for kind in ("css_files", "script_files"):
-        context[kind] = [file for file in context[kind] if not is_unused(file)]
+        context[kind] = [file for file in context[kind] if not is_unused(file, unused)]
     if doctree is None:
         return
     if (source := source_path(root, pagename)) is not None:
@@ -89,9 +97,9 @@ def add_context(app, pagename, templatename, context, doctree):
     )
 
 
-def is_unused(file):
+def is_unused(file, words):
     text = f"{getattr(file, 'filename', '') or ''} {getattr(file, 'attributes', {}).get('body', '') or ''}"
-    return any(word in text for word in UNUSED_ASSETS)
+    return any(word in text for word in words)
 
 
 def number_chapters(app, env):

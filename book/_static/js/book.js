@@ -128,6 +128,17 @@ const place = () => {
 margin.addEventListener("change", place);
 place();
 
+// --- the link that skips the contents leads into the text, not to the buttons above it ---
+
+document.querySelector(".skip-link a")?.addEventListener("click", (event) => {
+  const text = document.getElementById("book");
+  if (!text) return;
+  event.preventDefault();
+  history.replaceState(null, "", event.currentTarget.hash);
+  text.setAttribute("tabindex", "-1");
+  text.focus();
+});
+
 // --- a search hit is in view ---
 
 addEventListener("load", () => setTimeout(() => {

@@ -1,6 +1,7 @@
 """Rows of the law table: optimizers, and schedules."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import optax
 
 from mlax_tutorial import optim
+from mlax_tutorial.checking import laws
 
 RATE = 0.1
 
@@ -40,6 +42,21 @@ class OptimizerRow:
     @property
     def id(self):
         return repr(self.optimizer)
+
+    @functools.cached_property
+    def subject(self) -> laws.OptimizerSubject:
+        """What is held against the laws."""
+        return laws.OptimizerSubject(
+            self.make,
+            peer=self.peer,
+            rate=RATE,
+            wide=self.wide,
+            arithmetic=self.arithmetic,
+            frozen=self.frozen,
+            packed=self.packed,
+            declared={"first_moment": "float32"} if "float32" in self.id else None,
+            thorough=True,
+        )
 
 
 def is_kernel(path):

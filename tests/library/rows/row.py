@@ -1,10 +1,12 @@
 """What a row of the law table holds."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from mlax_tutorial import nn
+from mlax_tutorial.checking import laws
 
 # What the gradient of a bias may do in float32: its sum over the batch.
 BIAS_SUM = frozenset({"convert_element_type", "broadcast_in_dim", "reduce_sum"})
@@ -42,19 +44,23 @@ class LayerRow:
     def id(self):
         return repr(self.layer)
 
+    @functools.cached_property
+    def subject(self) -> laws.LayerSubject:
+        """What is held against the laws."""
+        return laws.LayerSubject(
+            self.layer,
+            self.shape,
+            draws=self.draws,
+            averages=self.averages,
+            accumulates=self.accumulates,
+            ids=self.ids,
+            of_dtype=self.of_dtype,
+            unlike=self.unlike,
+            same=self.same,
+            thorough=True,
+            deterministic=self.layer == nn.Dropout(1.0),
+        )
+
     def declared(self, dtype) -> nn.Layer:
         """The layer, set to ``dtype`` where its input, being integers, does not, or a policy stands against it."""
-        if self.of_dtype is not None:
-            return self.of_dtype(dtype)
-        return self.layer if self.ids is None else _with_param_dtype(self.layer, dtype)
-
-
-def _with_param_dtype(layer, dtype):
-    changed = {}
-    for field in dataclasses.fields(layer):
-        value = getattr(layer, field.name)
-        if field.name == "param_dtype":
-            changed[field.name] = dtype
-        elif isinstance(value, nn.Layer):
-            changed[field.name] = _with_param_dtype(value, dtype)
-    return dataclasses.replace(layer, **changed)
+        return self.subject.declared(dtype).layer

@@ -1,0 +1,132 @@
+"""Derivatives against finite differences, to the second order.
+
+``jax.test_util.check_grads`` compares the same, but compiles a dozen programs for it; here they are two.
+"""
+
+import jax
+import numpy as np
+
+from mlax_tutorial.checking.outcome import Failed
+
+
+class Disagreement(Exception):
+    """A derivative that finite differences do not confirm.
+
+    Attributes:
+      name: which derivative.
+      reason: a sentence about it.
+      wanted, got: two numbers that should be equal.
+    """
+
+    def __init__(self, name, wanted, got, where=None):
+        self.name, self.wanted, self.got = name, float(wanted), float(got)
+        derivative = f"gradient by {where}" if where else f"derivative ({name})"
+        self.reason = f"The {derivative} does not fit the function."
+        if name.startswith("primal"):
+            self.reason = f"The function gives another value while it is differentiated ({name})."
+        elif not np.isfinite(self.got):
+            self.reason = f"The {derivative} is not finite."
+        super().__init__(f"{name}: wanted {self.wanted:g}, got {self.got:g}")
+
+
+def check_derivatives(function, args, order=2, step=1e-4, tolerance=1e-5, names=None):
+    """Compare forward and reverse derivatives, and the forward and reverse derivatives of both, in random directions.
+
+    Args:
+      function: takes the ``args``; all arrays in and out are float64.
+      args: trees of arrays.
+      order: 1, or 2. Of the first order, a function whose rule is for reverse mode alone is judged by that.
+      step: of the central differences.
+      tolerance: relative and absolute.
+      names: of the args; then the first leaf whose gradient is wrong is named.
+
+    Raises:
+      Disagreement: where two numbers differ that should not.
+    """
+    args = jax.tree.map(np.asarray, tuple(args))
+    draw = np.random.default_rng(0).normal
+    towards, along = (jax.tree.map(lambda a: draw(size=a.shape), args) for _ in range(2))
+    weights = jax.tree.map(lambda y: draw(size=y.shape), jax.eval_shape(function, *args))
+    two_ways = True
+
+    def both(args):
+        # Tangent and cotangent depend on the arguments, so that the second derivative goes through them, too.
+        again, back = jax.vjp(function, *args)
+        cotangent = jax.tree.map(lambda w, y: w * y, weights, again)
+        derivatives, primal = {"reverse": back(cotangent)}, again
+        if two_ways:
+            primal, tangent = jax.jvp(function, args, _add(towards, args))
+            derivatives["forward"] = tangent
+        return derivatives, (function(*args), primal, again)
+
+    def second(args, cotangents):
+        def first(args):
+            return both(args)[0]
+
+        _, back = jax.vjp(first, args)
+        return jax.jvp(first, (args,), (along,))[1], back(cotangents)[0]
+
+    run = jax.jit(both)
+    try:
+        first = run(args)
+    except (TypeError, Failed):  # as JAX raises it, or through the guard of a reader's function
+        if order > 1:
+            raise
+        two_ways, run = False, jax.jit(lambda args: both(args))
+        first = run(args)
+
+    def difference(direction):
+        ahead, behind = (run(_add(args, direction, sign * step)) for sign in (1, -1))
+        return jax.tree.map(lambda a, b: (np.asarray(a) - np.asarray(b)) / (2 * step), ahead, behind)
+
+    got, (value, primal, again) = jax.tree.map(np.asarray, first)
+    slopes, (slope, *_) = difference(along)
+    cotangent = jax.tree.map(lambda w, y: w * y, weights, value)
+    pairs = [("primal of forward", primal, value), ("primal of reverse", again, value)]
+    if two_ways:
+        pairs.append(("forward", got["forward"], difference(_add(towards, args))[1][0]))
+    pairs.append(("reverse", _dot(got["reverse"], along), _dot(cotangent, slope)))
+    if order > 1:
+        cotangents = jax.tree.map(lambda y: draw(size=y.shape), got)
+        forward, reverse = jax.jit(second)(args, cotangents)
+        pairs += [
+            ("forward of forward", forward["forward"], slopes["forward"]),
+            ("forward of reverse", forward["reverse"], slopes["reverse"]),
+            ("reverse of both", _dot(reverse, along), _dot(cotangents, slopes)),
+        ]
+    try:
+        for name, found, wanted in pairs:
+            for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+                _same(name, a, b, tolerance)
+    except Disagreement:
+        # Which of the arguments is it? Then a reader knows where to look.
+        for index, (path, _) in enumerate(jax.tree_util.tree_leaves_with_path(args) if names else ()):
+            alone = _only(along, index)
+            _, (slope, *_) = difference(alone)
+            where = names[path[0].idx] + jax.tree_util.keystr(path[1:])
+            _same("reverse", _dot(got["reverse"], alone), _dot(cotangent, slope), tolerance, where)
+        raise
+
+
+def _same(name, got, wanted, tolerance, where=None):
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    wrong = ~(np.isfinite(got) & np.isclose(got, wanted, rtol=tolerance, atol=tolerance))
+    if wrong.any():
+        place = tuple(np.argwhere(wrong)[0])
+        raise Disagreement(name, wanted[place], got[place], where)
+
+
+def _only(tree, index):
+    """The tree, with zeros in all leaves but one."""
+    leaves, structure = jax.tree.flatten(tree)
+    return jax.tree.unflatten(
+        structure, [leaf if i == index else np.zeros_like(leaf) for i, leaf in enumerate(leaves)]
+    )
+
+
+def _add(tree, other, scale=1.0):
+    return jax.tree.map(lambda a, b: a + scale * b, tree, other)
+
+
+def _dot(tree, other):
+    return sum(np.vdot(a, b) for a, b in zip(jax.tree.leaves(tree), jax.tree.leaves(other), strict=True))

@@ -1,0 +1,120 @@
+"""Layers that watch what a container does with them, and the questions that several exercises ask of a container."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Failed, checks, reader
+from mlax_tutorial.checking.laws.subject import pair
+
+# Laws that a container of lawful layers does not break by itself, each a second of compiling.
+OF_THE_LAYERS_INSIDE = {
+    "batch equals loop",
+    "vmap equals loop",
+    "scan and checkpoint",
+    "finite in half precision",
+    "gradients",
+    "init sharded",
+    "shard_map",
+}
+
+
+class Noise(nn.Layer):
+    """Adds normal noise in training; holds nothing."""
+
+    needs_key = True
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if inference_mode:
+            return x, non_trainables
+        if key is None:
+            raise Failed(
+                "In training, a layer that needs a key got None: give one to each layer whose `needs_key` is true."
+            )
+        return x + jax.random.normal(key, x.shape, x.dtype), non_trainables
+
+
+class Count(nn.Layer):
+    """Scales x, and counts in its non_trainables how often it ran in training; wants no key."""
+
+    def init(self, key, x):
+        return {"scale": jax.random.normal(key, x.shape[-1:], x.dtype)}, {"runs": jnp.zeros((), "int32")}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if key is not None:
+            raise Failed("A layer that needs no key got one: layers whose `needs_key` is false get None.")
+        return x * trainables["scale"].astype(x.dtype), {
+            "runs": non_trainables["runs"] + (not inference_mode)
+        }
+
+
+def method(layer, name):
+    """A method whose errors are the reader's, and whose result is a pair."""
+    call = reader.guard(getattr(layer, name), name)
+    return lambda *args, **kwargs: pair(name, call(*args, **kwargs))
+
+
+def says_whether_it_needs_a_key(container, quiet=None):
+    """``container`` makes a container of one child."""
+    for child, wanted in [(Noise(), True), (quiet or nn.F(jnp.tanh), False)]:
+        needs = container(child).needs_key
+        if bool(needs) != wanted:
+            raise Failed(
+                f"`needs_key` of your container is {needs} when it holds {child!r}; it should be {wanted}. The container "
+                "around it asks: it is true if any of the layers inside needs a key.",
+            )
+
+
+def different_noise(one, two, what):
+    """Two amounts of noise that were drawn apart."""
+    if bool(jnp.allclose(one, two, atol=1e-6)):
+        raise Failed(f"{what} the same random numbers: each needs a key of its own, by `jax.random.split`.")
+
+
+def catches_reuse(model, x, variables):
+    """Within a call each key is used once, and a key that is passed to two calls is noticed by JAX's check."""
+    key = jax.random.key(11)
+    with jax.debug_key_reuse(True):
+        try:
+            model.fwd(x, *variables, key=key)
+        except jax.errors.KeyReuseError:
+            raise Failed(
+                "In one call of `fwd` a key is used more than once, so that blocks draw the same numbers: split the key, and "
+                "let `scan` slice the keys along with the weights."
+            ) from None
+        try:
+            model.fwd(x, *variables, key=key)
+        except jax.errors.KeyReuseError:
+            return
+    raise Failed(
+        "Two calls of `fwd` got the same key, and JAX's check for reused keys noticed nothing: `fold_in` does not count "
+        "as a use. Derive the keys with `jax.random.split`."
+    )
+
+
+def counts(container, path, x):
+    """The non_trainables of a ``Count`` inside: updated in training, and not in inference."""
+    trainables, non_trainables = method(container, "init")(jax.random.key(4), x)
+    fwd = method(container, "fwd")
+    for inference_mode, wanted in [(False, 1), (True, 0)]:
+        _, updated = fwd(x, trainables, non_trainables, inference_mode=inference_mode)
+        if jax.tree.structure(updated) != jax.tree.structure(non_trainables):
+            raise Failed(
+                "The non_trainables that `fwd` returns have another structure than those it got.",
+                expected=non_trainables,
+                got=updated,
+            )
+        runs = int(path(updated)["runs"])
+        if runs == wanted:
+            continue
+        if wanted:
+            raise Failed(
+                "A layer updated its non_trainables, and `fwd` returned the old ones: collect what each layer returns.",
+                expected={"runs": 1},
+                got=path(updated),
+            )
+        raise Failed("A layer thought that it was in training: hand `inference_mode` on to every layer.")
+
+
+def agrees(got, expected, where):
+    checks.same(got, expected, where=where, rtol=1e-5, atol=1e-6)

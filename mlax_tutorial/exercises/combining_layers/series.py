@@ -1,0 +1,136 @@
+"""A Series with names."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.exercises.combining_layers._watched import (
+    OF_THE_LAYERS_INSIDE,
+    Count,
+    Noise,
+    agrees,
+    counts,
+    method,
+    says_whether_it_needs_a_key,
+)
+
+
+class NamedSeries(nn.Layer):
+    names: tuple
+    layers: tuple
+
+    @property
+    def needs_key(self):
+        return any(layer.needs_key for layer in self.layers)
+
+    def init(self, key, x):
+        trainables, non_trainables = {}, {}
+        keys = jax.random.split(key, len(self.layers))
+        for name, layer, key in zip(self.names, self.layers, keys):
+            pair = trainables[name], non_trainables[name] = layer.init(key, x)
+            fwd = partial(layer.fwd, inference_mode=True)
+            x = jax.eval_shape(fwd, x, *pair)[0]
+        return trainables, non_trainables
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        needing = [name for name, layer in zip(self.names, self.layers) if layer.needs_key]
+        keys, updated = {}, {}
+        if key is not None and needing:
+            keys = dict(zip(needing, jax.random.split(key, len(needing))))
+        for name, layer in zip(self.names, self.layers):
+            fwd = partial(layer.fwd, key=keys.get(name), inference_mode=inference_mode)
+            try:
+                x, updated[name] = fwd(x, trainables[name], non_trainables[name])
+            except Exception as error:
+                error.add_note(f"in {name}, {layer}")
+                raise
+        return x, updated
+
+
+def check(NamedSeries):
+    x = jnp.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    model = checks.make(NamedSeries, ("first", "second"), (nn.Linear(3), nn.Linear(3)))
+    _right_trees(model, x)
+    says_whether_it_needs_a_key(lambda child: checks.make(NamedSeries, ("noise",), (child,)))
+    counting = checks.make(NamedSeries, ("a", "b"), (Count(), Count()))
+    counts(counting, lambda tree: tree["b"], x)
+    _nested(NamedSeries, x)
+    _place_of_an_error(NamedSeries, x)
+    whole = checks.make(NamedSeries, ("a", "b", "c"), (Noise(), Count(), Noise()))
+    checks.obeys_laws(whole, x, but=OF_THE_LAYERS_INSIDE)
+
+
+def _right_trees(model, x):
+    trainables, non_trainables = method(model, "init")(jax.random.key(0), x)
+    wanted = {"first": {"kernel": (3, 3)}, "second": {"kernel": (3, 3)}}
+    for role, tree, shapes in [
+        ("trainables", trainables, wanted),
+        ("non_trainables", non_trainables, {"first": (), "second": ()}),
+    ]:
+        if not isinstance(tree, dict) or set(tree) != {"first", "second"}:
+            raise Failed(
+                f"The {role} should be a dict with one entry for each name, here 'first' and 'second'.",
+                got=tree,
+            )
+        got = jax.tree.map(jnp.shape, tree)
+        if got != shapes:
+            raise Failed(
+                f"An entry of the {role} is not what its layer's `init` returned for it.",
+                expected=shapes,
+                got=got,
+            )
+    if jnp.array_equal(trainables["first"]["kernel"], trainables["second"]["kernel"]):
+        raise Failed(
+            "Two layers of the same size begin with the same weights: in `init`, too, each layer needs a key of its own."
+        )
+    y, _ = method(model, "fwd")(x, trainables, non_trainables)
+    agrees(y, x @ trainables["first"]["kernel"] @ trainables["second"]["kernel"], "for two Linears")
+
+
+def _nested(NamedSeries, x):
+    inner = checks.make(NamedSeries, ("a", "b"), (Noise(), Count()))
+    model = checks.make(NamedSeries, ("inner", "tail"), (inner, nn.Linear(3)))
+    method(model, "fwd")(x, *method(model, "init")(jax.random.key(3), x), key=jax.random.key(4))
+
+
+def _place_of_an_error(NamedSeries, x):
+    model = checks.make(NamedSeries, ("body", "tail"), (nn.Linear(3), nn.Linear(3)))
+    variables = method(model, "init")(jax.random.key(5), x)
+    variables[0]["tail"] = {"kernel": jnp.ones((4, 3))}  # of another model
+    try:
+        model.fwd(x, *variables)
+    except ValueError as error:
+        said = " ".join([str(error), *getattr(error, "__notes__", ())])
+        if "tail" not in said:
+            raise Failed(
+                "The layer called 'tail' raised an error, and neither its message nor a note on it says so: catch it, "
+                "`error.add_note(…)` with the name, and `raise` it again.",
+                shown=[("the error", said)],
+            ) from None
+        if "body" in said:
+            raise Failed(
+                "The layer called 'tail' raised an error, and its note also names 'body', which did nothing wrong.",
+                shown=[("the error", said)],
+            ) from None
+        return
+    except Exception as error:
+        raise reader.as_theirs(error) from None
+    raise Failed("A layer raised a ValueError, and `fwd` swallowed it: after the note, `raise` it again.")
+
+
+exercise = Exercise(
+    title="A Series with names",
+    stars=2,
+    minutes=15,
+    why="Weights by name survive a new layer in the middle, and an error that says where saves the search: this is nn.Series.",
+    hints=(
+        "Begin with the second `Series` of this page, and replace each list or tuple by a dict.",
+        "`keys_for(self.layers, key)` gives a list of keys and Nones: zip it with the names and the layers.",
+        'Around the call of a layer\'s `fwd`: `try: …`, `except Exception as error: error.add_note(f"in {name}"); raise`.',
+    ),
+    solution=NamedSeries,
+    check=check,
+)

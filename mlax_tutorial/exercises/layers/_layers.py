@@ -1,0 +1,64 @@
+"""What the checks of layers share: variables by their names, and outputs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Failed, laws
+from mlax_tutorial.checking.describe import describe, is_array
+from mlax_tutorial.checking.laws import LayerSubject
+
+MATRIX = np.array([[1.0, -2.0, 0.5, 0.0], [-0.25, 3.0, -1.0, 2.0]], np.float32)  # (2, 4): two examples
+
+
+def subject(layer):
+    """The layer with the reader's errors shown as theirs."""
+    laws.LAYER["signature"](guarded := LayerSubject(layer, MATRIX.shape[1:]))
+    return guarded
+
+
+def variables(layer, x, trainables, non_trainables=None):
+    """What ``init`` makes, if names and shapes are those that are asked for: dicts from names to shapes."""
+    made = subject(layer).init(jax.random.key(0), jnp.asarray(x))
+    for role, got, wanted in zip(("trainables", "non_trainables"), made, (trainables, non_trainables)):
+        if wanted is None:
+            if jax.tree.leaves(got):
+                raise Failed(f"There are no {role} here: `init` should return `()` for them.", got=got)
+            continue
+        if not isinstance(got, dict) or got.keys() != wanted.keys():
+            names = ", ".join(f'"{name}"' for name in wanted)
+            raise Failed(f"The {role} should be a dict with {names}, got {_kind(got)}.", got=got)
+        for name, shape in wanted.items():
+            if not is_array(got[name]) or got[name].shape != shape:
+                raise Failed(
+                    f'`{role}["{name}"]` should have the shape {shape} for x of shape {x.shape}, got {describe(got[name])}.'
+                )
+    return made
+
+
+def _kind(tree):
+    return f"a dict with {sorted(map(str, tree))}" if isinstance(tree, dict) else describe(tree)
+
+
+def compare(layer, x, trainables, non_trainables, expected, recognise=()):
+    """``fwd`` gives what is expected; or the report says which known mistake gives what it gave. (NumPy computes what is
+    expected, so that nothing is compiled for it.)"""
+    x, trainables, non_trainables = jax.tree.map(jnp.asarray, (x, trainables, non_trainables))
+    y, _ = subject(layer).fwd(x, trainables, non_trainables)
+    given = {"x": x, "trainables": trainables}
+    if not is_array(y):
+        raise Failed(f"`fwd` should return an array and non_trainables, got {describe(y)}.", input=given)
+    if y.shape != expected.shape:
+        raise Failed(
+            f"The shape of the output is wrong: expected {expected.shape}, got {y.shape}.",
+            input=given,
+            got=y,
+        )
+    if _close(y, expected):
+        return
+    said = next((text for wrong, text in recognise if _close(y, wrong)), "The output is wrong.")
+    raise Failed(said, input=given, expected=expected, got=y)
+
+
+def _close(one, other):
+    return one.shape == other.shape and np.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)

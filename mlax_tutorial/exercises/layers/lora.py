@@ -1,0 +1,102 @@
+"""Low-rank adaptation: a frozen kernel, and two thin matrices that learn."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.layers._layers import MATRIX, compare, subject, variables
+
+
+class LowRank(nn.Layer):
+    out_features: int
+    rank: int
+
+    def init(self, key, x):
+        draw = jax.nn.initializers.lecun_normal()
+        key_kernel, key_a = jax.random.split(key)
+        size = x.shape[-1]
+        kernel = draw(key_kernel, (size, self.out_features), x.dtype)
+        a = draw(key_a, (size, self.rank), x.dtype)
+        b = jnp.zeros((self.rank, self.out_features), x.dtype)
+        return {"a": a, "b": b}, {"kernel": kernel}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        kernel, a, b = (
+            leaf.astype(x.dtype) for leaf in (non_trainables["kernel"], trainables["a"], trainables["b"])
+        )
+        return x @ kernel + (x @ a) @ b / self.rank, non_trainables
+
+
+def check(LowRank):
+    layer = checks.make(LowRank, 3, 2)
+    trainables, non_trainables = variables(layer, MATRIX, {"a": (4, 2), "b": (2, 3)}, {"kernel": (4, 3)})
+    kernel, a, b = non_trainables["kernel"], trainables["a"], trainables["b"]
+    if np.any(b != 0):
+        raise Failed(
+            '`trainables["b"]` should begin at zero, so that training starts from the frozen kernel.', got=b
+        )
+    for name, leaf in [('trainables["a"]', a), ('non_trainables["kernel"]', kernel)]:
+        if np.all(leaf == 0):
+            raise Failed(
+                f"`{name}` is zero. With both `a` and `b` at zero each has a gradient of zero, and nothing would ever learn."
+            )
+    a, b = np.sin(np.arange(8.0)).reshape(4, 2), np.cos(np.arange(6.0)).reshape(2, 3)
+    kernel = np.cos(np.arange(12.0)).reshape(4, 3)
+    given = {"a": a, "b": b}, {"kernel": kernel}
+    plain, low = MATRIX @ kernel, MATRIX @ a @ b
+    recognise = [
+        (plain + low, "The low-rank part should be divided by the rank, so that another rank needs no other learning rate."),
+        (plain, "The low-rank part is missing: this is the frozen kernel alone."),
+        (low / 2, "The frozen kernel is missing: this is the low-rank part alone."),
+        (plain + 2 * low, "The low-rank part is multiplied by the rank: divide by it."),
+    ]  # fmt: skip
+    compare(layer, MATRIX, *given, plain + low / 2, recognise)
+    _, updated = subject(layer).fwd(MATRIX, *given)
+    if jax.tree.structure(updated) != jax.tree.structure(given[1]) or not np.array_equal(
+        jax.tree.leaves(updated)[0], kernel
+    ):
+        raise Failed(
+            "`fwd` should return the non_trainables as they came: the kernel is frozen.", got=updated
+        )
+    _cheap(layer)
+    # Kernel and `a` of one shape, so that less is compiled; and without the laws that cost most.
+    costly = {"finite in half precision", "gradients", "init sharded"}
+    checks.obeys_laws(checks.make(LowRank, 2, 2), MATRIX, but=costly)
+
+
+def _cheap(layer):
+    """Nothing of the size of the kernel may be made: that is what the thin matrices are for."""
+    big = (
+        {
+            "a": jax.ShapeDtypeStruct((512, 2), jnp.float32),
+            "b": jax.ShapeDtypeStruct((2, 3), jnp.float32),
+        },
+        {"kernel": jax.ShapeDtypeStruct((512, 3), jnp.float32)},
+    )
+    x = jax.ShapeDtypeStruct((1, 512), jnp.float32)
+    program = jax.make_jaxpr(subject(layer).fwd)(x, *big)
+    for equation in program.jaxpr.eqns:
+        if equation.primitive.name == "dot_general" and equation.outvars[0].aval.shape in (
+            (512, 3),
+            (3, 512),
+        ):
+            raise Failed(
+                "Your `fwd` multiplies `a` by `b` first, which makes a matrix as large as the kernel: multiply x by `a`, and what "
+                "comes out by `b`."
+            )
+
+
+exercise = Exercise(
+    title="Low-rank adaptation",
+    stars=3,
+    minutes=15,
+    why="What is frozen is a non-trainable: the optimizer never sees it, its gradient is never computed, and its state is never stored.",
+    hints=(
+        'init needs two keys: `key_kernel, key_a = jax.random.split(key)`. It returns `{"a": …, "b": …}` and `{"kernel": …}`.',
+        "`x @ kernel + (x @ a) @ b / self.rank`, each leaf in the dtype of x; return non_trainables as they came.",
+    ),
+    solution=LowRank,
+    check=check,
+)

@@ -1,0 +1,113 @@
+"""Lookahead: slow weights that follow fast ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import optim
+from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
+from mlax_tutorial.exercises.optimizers._walk import STEPS, WEIGHTS, by_formula, compare, walk
+
+
+class Lookahead(Tunable):
+    optimizer: Tunable
+    pull: float = 0.5
+    every: float = 5
+
+    def init(self, weights):
+        slow = jax.tree.map(jnp.add, zeros(weights), weights)  # arrays of their own
+        return jnp.float32(0), slow, self.optimizer.init(weights)
+
+    def step(self, gradients, state, weights):
+        count, slow, inner = state
+        updates, inner = self.optimizer.step(gradients, inner, weights)
+        count = count + 1
+        jumps = count % self.every == 0
+
+        def follow(slow, w, u):
+            return jnp.where(jumps, slow + self.pull * (w + u - slow), slow)
+
+        slow = jax.tree.map(follow, slow, weights, updates)
+        updates = jax.tree.map(lambda u, s, w: jnp.where(jumps, s - w, u), updates, slow, weights)
+        return updates, (count, slow, inner)
+
+
+RATE, DECAY, PULL, EVERY = 0.1, 0.5, 0.3, 3
+GRADIENTS = [STEPS[i % 3] for i in range(7)]
+
+
+def _formula(*, pull=PULL, first=0, every=EVERY, kind=""):
+    def formula(g, memory, w, t):
+        slow = memory.setdefault("slow", np.array(w))
+        memory["v"] = DECAY * memory.get("v", 0 * g) + g
+        u = -RATE * memory["v"]
+        if (t + first) % every or t + first <= 0:
+            return u
+        if kind == "old":  # of the fast weights before their step
+            new = slow + pull * (w - slow)
+        else:
+            new = slow + pull * (w + u - slow)
+        if kind != "stays":
+            memory["slow"] = new
+        if kind == "reset":
+            memory["v"] = 0 * g
+        if kind == "fast goes on":
+            return u
+        if kind == "sum":
+            return u + new - w
+        return new if kind == "slow itself" else new - w
+
+    return by_formula(formula, WEIGHTS, GRADIENTS)
+
+
+def check(Lookahead):
+    inner = optim.SGD(RATE, momentum=DECAY)
+    found = walk(checks.make(Lookahead, inner, PULL, EVERY), WEIGHTS, GRADIENTS)
+    compare(
+        found,
+        _formula(),
+        [
+            (
+                _formula(first=1),
+                "The slow weights move one step too early: count the step that is being done, so that they move after `every` steps.",
+            ),
+            (
+                _formula(first=-1),
+                "The slow weights move one step too late: count the step that is being done, so that they move after `every` steps.",
+            ),
+            (_formula(kind="fast goes on"), "The fast weights never jump to the slow ones."),
+            (_formula(pull=1 - PULL), "The slow weights go the share 1 - pull of the way: they should go the share `pull`."),
+            (
+                _formula(kind="slow itself"),
+                "The update is the slow weights themselves. Updates are added, so it must be slow minus what the weights are now.",
+            ),
+            (_formula(kind="old"), "The slow weights follow the fast ones from *before* their step: take weights + updates."),
+            (_formula(kind="stays"), "The first jump is right, and then the slow weights are where they began: return the new ones."),
+            (_formula(kind="reset"), "The state of the inner optimizer is made anew at each jump. It should go on."),
+            (_formula(kind="sum"), "At a jump the inner updates are added as well: the jump replaces them."),
+            (_formula(every=5), "The number of steps between jumps is always 5: read it from the field."),
+        ],
+        GRADIENTS,
+    )  # fmt: skip
+    checks.obeys_optimizer_laws(
+        lambda rate: Lookahead(optim.SGD(rate), 0.5, 2),
+        but={"gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "one trace"},
+    )  # fmt: skip
+
+
+exercise = Exercise(
+    title="Lookahead",
+    stars=3,
+    minutes=20,
+    why="A wrapper that needs nothing but `init` and `step` of what it wraps improves every optimizer of this chapter at once.",
+    hints=(
+        "The state is three things: a count, the slow weights, and the state of the inner optimizer.",
+        "The slow weights need arrays of their own, in float32, or a donated step would free them with the weights: "
+        "`jax.tree.map(jnp.add, zeros(weights), weights)`.",
+        "`jumps = count % self.every == 0` with the new count. Then `jnp.where(jumps, slow + self.pull * (w + u - slow), slow)` is the "
+        "new slow weight, and `jnp.where(jumps, slow - w, u)` with it the update.",
+    ),
+    solution=Lookahead,
+    check=check,
+)

@@ -1,0 +1,99 @@
+"""Muon for matrices, signs for the rest."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.optimizers._chapter import Tunable, orthogonal, zeros
+from mlax_tutorial.exercises.optimizers._walk import compare, walk
+
+
+class Muon(Tunable):
+    learning_rate: float
+    other_rate: float = 1e-3
+    decay: float = 0.95
+
+    def init(self, weights):
+        return zeros(weights)
+
+    def step(self, gradients, velocity, weights):
+        velocity = jax.tree.map(lambda v, g: self.decay * v + g, velocity, gradients)
+
+        def move(v):
+            if v.ndim != 2:
+                return -self.other_rate * jnp.sign(v)
+            rows, columns = v.shape
+            return -self.learning_rate * max(1, rows / columns) ** 0.5 * orthogonal(v)
+
+        return jax.tree.map(move, velocity), velocity
+
+
+RATE, OTHER, DECAY = 0.1, 0.02, 0.6
+DRAW = np.random.default_rng(0).normal
+WEIGHTS = {"tall": np.ones((6, 2)), "wide": np.ones((2, 3)), "filter": np.ones((2, 2, 2)), "bias": np.ones(2)}
+GRADIENTS = [{name: DRAW(size=leaf.shape) for name, leaf in WEIGHTS.items()} for _ in range(2)]
+
+
+def _formula(
+    *, decay=DECAY, scaled=True, upside_down=False, signs=True, others=OTHER, sign=-1.0, exact=False
+):
+    memory, found = {}, []
+    for each in GRADIENTS:
+        updates = {}
+        for name, g in each.items():
+            v = memory[name] = decay * memory.get(name, 0 * g) + g
+            if v.ndim == 2:
+                ratio = v.shape[1] / v.shape[0] if upside_down else v.shape[0] / v.shape[1]
+                u, _, w = np.linalg.svd(v, full_matrices=False)
+                flat = u @ w if exact else np.asarray(orthogonal(jnp.asarray(v, jnp.float32)))
+                updates[name] = sign * RATE * flat * (max(1, ratio) ** 0.5 if scaled else 1)
+            else:
+                updates[name] = sign * others * (np.sign(v) if signs else v)
+        found.append(updates)
+    return found
+
+
+def check(Muon):
+    found = walk(checks.make(Muon, RATE, OTHER, DECAY), WEIGHTS, GRADIENTS)
+    compare(
+        found,
+        _formula(),
+        [
+            (_formula(scaled=False), "The factor for tall matrices is missing: the root of max(1, rows / columns)."),
+            (_formula(upside_down=True), "The factor is upside down: max(1, rows / columns), for a kernel of rows × columns."),
+            (_formula(decay=0.0), "There is no momentum: the gradient itself is made orthogonal."),
+            (_formula(signs=False), "What is no matrix moves by the velocity; it should move by its sign."),
+            (_formula(others=RATE), "What is no matrix moves by the learning rate of the matrices: it has a rate of its own."),
+            (_formula(sign=1.0), "The updates point up: they are added to the weights, so they need a minus."),
+            (
+                _formula(exact=True),
+                "All singular values are exactly 1. That is what `orthogonal` comes near to; use it, so that a step needs no decomposition.",
+            ),
+        ],
+        GRADIENTS,
+    )  # fmt: skip
+    program = str(jax.make_jaxpr(Muon(RATE, OTHER, DECAY).step)(*[jax.tree.map(jnp.ones_like, WEIGHTS)] * 3))
+    if "svd" in program or "eigh" in program:
+        raise Failed(
+            "There is a decomposition in your step: `orthogonal` does with products, which accelerators like."
+        )
+    checks.obeys_optimizer_laws(
+        Muon,
+        but={"gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "donation", "pure and under jit", "rounded once", "one trace"},
+    )  # fmt: skip
+
+
+exercise = Exercise(
+    title="Muon for matrices",
+    stars=3,
+    minutes=20,
+    why="For a matrix, the axes of its inputs and outputs are as arbitrary as the compass in a ravine: Muon's step turns with them.",
+    hints=(
+        "Begin with `Momentum`: the velocity is the same, only what is made of it differs from leaf to leaf.",
+        "Shapes are known while tracing: `if v.ndim == 2` and `rows, columns = v.shape` are ordinary Python.",
+        "For a matrix `-self.learning_rate * max(1, rows / columns) ** 0.5 * orthogonal(v)`, else `-self.other_rate * jnp.sign(v)`.",
+    ),
+    solution=Muon,
+    check=check,
+)

@@ -1,0 +1,71 @@
+"""A normalization that keeps the dtype of its input."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Exercise, Failed, checks, laws
+
+
+class RMSNorm(nn.Layer):
+    def init(self, key, x):
+        return {"scale": jnp.ones(x.shape[-1], x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        wide = jnp.promote_types(x.dtype, jnp.float32)
+        mean = jnp.mean(jnp.square(x.astype(wide)), axis=-1, keepdims=True)
+        y = x * jax.lax.rsqrt(mean + 1e-6).astype(x.dtype)
+        return y * trainables["scale"].astype(x.dtype), non_trainables
+
+
+def check(RMSNorm):
+    made = checks.make(RMSNorm)
+    layer = laws.LayerSubject(made, (4,), accumulates=laws.STATISTICS)
+    draw = np.random.default_rng(0)
+    x = jnp.asarray(draw.normal(size=(2, 4)), jnp.float32)
+    trainables, non_trainables = layer.init(jax.random.key(0), x)
+    if not isinstance(trainables, dict) or set(trainables) != {"scale"}:
+        raise Failed(
+            '`init` should make one trainable, `{"scale": …}`, and no non_trainables.', got=trainables
+        )
+    if not np.array_equal(np.asarray(trainables["scale"], np.float32), np.ones(4)):
+        raise Failed("The scale should begin as ones, one for each feature.", got=trainables["scale"])
+    scale = jnp.array([1.0, 2.0, -1.0, 0.5])
+    y, _ = layer.fwd(x, {"scale": scale}, non_trainables)
+    wide = np.asarray(x, np.float64)
+    expected = wide / np.sqrt(np.mean(wide**2, axis=-1, keepdims=True) + 1e-6) * np.asarray(scale)
+    shown = {"input": {"x": x, "scale": scale}}
+    checks.same(jnp.asarray(y, jnp.float32), jnp.asarray(expected, jnp.float32), **shown)
+    checks.obeys_laws(made, x, accumulates=laws.STATISTICS)
+    _large(layer)
+
+
+def _large(layer):
+    x = jnp.full((1, 4), 300.0, jnp.float16)
+    y, _ = layer.fwd(x, {"scale": jnp.ones(4, jnp.float16)}, ())
+    if not np.allclose(np.asarray(y, np.float32), 1, atol=0.01):
+        raise Failed(
+            "The square of 300 is infinite in float16, so this row comes out wrong. The accumulator of `jnp.mean` comes too late: "
+            "convert x before you square it.",
+            input={"x": x},
+            expected=jnp.ones((1, 4), jnp.float16),
+            got=y,
+        )
+
+
+exercise = Exercise(
+    title="A normalization that keeps the dtype",
+    stars=2,
+    minutes=15,
+    why="This layer can stand in a network of any dtype: it widens where a sum needs it, and nowhere else.",
+    hints=(
+        "Where does a float32 enter? There are three places: what `init` makes, the constant, and the weights that `fwd` gets, "
+        "which may be wider than x.",
+        "`jnp.ones(shape, x.dtype)` in init, `.astype(x.dtype)` for the scale in fwd, and a Python number for the constant.",
+        "Convert x to `jnp.promote_types(x.dtype, jnp.float32)` before you square it, and convert the inverse root back to "
+        "`x.dtype` before it meets x.",
+    ),
+    solution=RMSNorm,
+    check=check,
+)

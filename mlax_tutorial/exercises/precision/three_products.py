@@ -1,0 +1,91 @@
+"""A float32 product out of three bfloat16 products."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.precision._dtypes import program
+from mlax_tutorial.inspection import jaxprs
+
+
+def solution(a, b):
+    def split(x):
+        high = x.astype(jnp.bfloat16)
+        return high, (x - high.astype(jnp.float32)).astype(jnp.bfloat16)
+
+    def product(a, b):
+        return jax.lax.dot(a, b, preferred_element_type=jnp.float32)
+
+    (a, a_low), (b, b_low) = split(a), split(b)
+    return product(a, b) + product(a, b_low) + product(a_low, b)
+
+
+def check(three_products):
+    draw = np.random.default_rng(0)
+    a, b = (jnp.asarray(draw.normal(size=size), jnp.float32) for size in ((8, 64), (64, 4)))
+    checks.returns(three_products, a, b, shape=(8, 4), dtype=jnp.float32)
+    dots = [e for _, e in jaxprs.walk(program(three_products, a, b)) if e.primitive.name == "dot_general"]
+    _bfloat16(dots)
+    exact = np.asarray(a, np.float64) @ np.asarray(b, np.float64)
+    got = np.asarray(three_products(a, b), np.float64)
+
+    def error(of):
+        return float(np.linalg.norm(of - exact) / np.linalg.norm(exact))
+
+    shown = {"expected": "an error of 1e-5, relative to the product", "got": f"{error(got):.1e}"}
+    high = [np.asarray(x.astype(jnp.bfloat16), np.float64) for x in (a, b)]
+    low = [np.asarray(x, np.float64) - h for x, h in zip((a, b), high, strict=True)]
+    one = high[0] @ high[1]
+    known = {
+        "The correction has the wrong sign: what rounding lost is `x - rounded`.": one
+        - high[0] @ low[1]
+        - low[0] @ high[1],
+        "Two of the terms are the same one. The three are high times high, high times low and low times high.": one
+        + 2 * high[0] @ low[1],
+        "You left out a term that is not the smallest: each of the two low parts has to meet the other's high part.": one
+        + high[0] @ low[1]
+        + low[0] @ low[1],
+        "The low parts add nothing: are they zero? Subtract the rounded matrix from the one that was not rounded, in float32.": one,
+    }
+    if error(got) < 2e-5:
+        if len(dots) != 3:
+            raise Failed(f"The result is right, but it takes {len(dots)} products, and three are enough.")
+        return
+    for diagnosis, wrong in known.items():
+        if np.linalg.norm(got - wrong) < 3e-5 * np.linalg.norm(exact):
+            raise Failed(diagnosis, **shown)
+    raise Failed("The result is not precise enough.", **shown)
+
+
+def _bfloat16(dots):
+    if not dots:
+        raise Failed("There is no product of matrices in your program.")
+    for dot in dots:
+        dtypes = [variable.aval.dtype for variable in dot.invars]
+        if any(dtype != jnp.bfloat16 for dtype in dtypes):
+            raise Failed(
+                "Each product should have two bfloat16 matrices: that is what the matrix unit multiplies.",
+                got=" and ".join(dtype.name for dtype in dtypes),
+            )
+        if dot.outvars[0].aval.dtype != jnp.float32:
+            raise Failed(
+                "A product is rounded to bfloat16 before it is added. Ask for float32: `preferred_element_type=jnp.float32`."
+            )
+
+
+exercise = Exercise(
+    title="A float32 product out of three bfloat16 products",
+    stars=2,
+    minutes=15,
+    why='That is what a TPU does for precision="high": two bfloat16 numbers hold 16 of the 24 bits of a float32.',
+    hints=(
+        "`high = x.astype(jnp.bfloat16)` is the first part. What did the rounding lose, as a float32 matrix?",
+        "`low = (x - high.astype(jnp.float32)).astype(jnp.bfloat16)`. Do it for both matrices, and multiply out "
+        "(a + a_low) (b + b_low).",
+        "a b + a b_low + a_low b, each by `jax.lax.dot(…, preferred_element_type=jnp.float32)`. The fourth term is as small as "
+        "the error that is left.",
+    ),
+    solution=solution,
+    check=check,
+)

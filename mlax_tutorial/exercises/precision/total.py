@@ -1,0 +1,79 @@
+"""A sum that survives bfloat16."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.precision._dtypes import others, program
+
+
+def solution(x):
+    while len(x) > 1:
+        if len(x) % 2:
+            x = jnp.pad(x, (0, 1))
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+def check(total):
+    draw = np.random.default_rng(0)
+    checks.returns(total, jnp.array([1.0, 2.0, 4.0, 8.0], jnp.bfloat16), shape=(), dtype=jnp.bfloat16)
+    wide = others(program(total, jnp.ones(1001, jnp.bfloat16)), jnp.bfloat16)
+    if wide:
+        primitive, name = wide[0]
+        sums = any(primitive == "reduce_sum" for primitive, _ in wide)
+        said = "`jnp.sum` has a float32 accumulator inside" if sums else f"there is {name} in your program"
+        raise Failed(
+            f"Nothing but bfloat16 was asked for, but {said}.",
+            shown=[("equation", f"{primitive} gives {name}")],
+        )
+    cases = {
+        "three numbers": np.array([1.0, 2.0, 4.0]),
+        "ten thousand ones": np.ones(10_000),
+        "1001 numbers between 0 and 1": draw.uniform(size=1001),
+        "one number": np.array([3.0]),
+    }
+    for words, numbers in cases.items():
+        x = jnp.asarray(numbers, jnp.bfloat16)
+        exact = float(np.asarray(x, np.float64).sum())
+        with under("`jax.jit`"):
+            got = jax.jit(fresh(total))(x)
+        _close(float(got), exact, words, x)
+
+
+def _close(got, exact, words, x):
+    if abs(got - exact) <= 0.01 * exact:
+        return
+    shown = {"input": {"x": words}, "expected": f"{exact:.5g}, within one percent", "got": got}
+    last = float(x[-1])
+    if len(x) > 1 and len(x) % 2 and abs(got - (exact - last)) <= 1e-3 * exact:
+        raise Failed("The last number is missing where their count is odd: pad with a zero first.", **shown)
+    if got < 0.6 * exact and len(x) > 1000:
+        raise Failed(
+            "The sum stops growing: once it is large, each single number is rounded away. Add numbers of about equal size.",
+            **shown,
+        )
+    if len(x) > 1000:
+        raise Failed(
+            "That is more than one percent off: somewhere in your program a large sum meets small numbers, many times.",
+            **shown,
+        )
+    raise Failed("The sum is wrong.", **shown)
+
+
+exercise = Exercise(
+    title="A sum that survives bfloat16",
+    stars=2,
+    minutes=10,
+    why="The order of a sum decides its error: in a tree of additions it grows with the logarithm of the count.",
+    hints=(
+        "After `x = x[0::2] + x[1::2]` half as many numbers are left, and their sum is the same. Repeat it until one is left.",
+        "The shape of x is known while JAX traces, so a Python `while len(x) > 1:` will do. In each round, see to an odd "
+        "count first.",
+        "`if len(x) % 2: x = jnp.pad(x, (0, 1))`, then the sum of neighbors; after the loop, `return x[0]`.",
+    ),
+    solution=solution,
+    check=check,
+)

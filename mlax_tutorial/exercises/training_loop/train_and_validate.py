@@ -1,0 +1,161 @@
+"""A loop with four bugs, none of which stops it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import training
+from mlax_tutorial.checking import Exercise, Failed
+
+
+def solution(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    history = []
+    state = init(x)
+    for _ in range(epochs):
+        key, order_key, steps_key = jax.random.split(key, 3)
+        order = np.asarray(training.batches(order_key, len(x), batch_size))
+        for i, step_key in zip(order, jax.random.split(steps_key, len(order))):
+            state, loss = step(state, step_key, x[i], y[i])
+        total = 0.0
+        for start in range(0, len(x_val), batch_size):
+            some = slice(start, start + batch_size)
+            total += float(evaluate(state, x_val[some], y_val[some])) * len(x_val[some])
+        history.append(total / len(x_val))
+    return state, history
+
+
+SIZE, HELD_OUT, EPOCHS, BATCH = 11, 8, 3, 3
+
+
+def check(train_and_validate):
+    x = np.arange(SIZE, dtype=np.float32)
+    x_val = np.array([0.0, 1, 1, 2, 5, 9, 3, 40], np.float32)
+    made, steps, looked = [], [], []
+
+    def init(x):
+        made.append(len(steps))
+        return ("state", len(made), 0)
+
+    def step(state, key, x, y):
+        _see_state(state)
+        if not (
+            isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and not key.shape
+        ):
+            raise Failed("`step` wants one typed key as its second argument.", got=key)
+        x, y = np.asarray(x), np.asarray(y)
+        if x.shape != y.shape or (y != 10 * x).any():
+            raise Failed("The labels of a batch are not those of its examples.", input={"x": x, "y": y})
+        steps.append((state, tuple(np.asarray(jax.random.key_data(key)).tolist()), tuple(x.tolist())))
+        return ("state", state[1], state[2] + 1), np.float32(1 / len(steps))
+
+    def evaluate(state, x, y):
+        _see_state(state)
+        x, y = np.asarray(x), np.asarray(y)
+        if x.shape != y.shape or not x.size or (y != 10 * x).any():
+            raise Failed(
+                "`evaluate` was called with examples and labels that do not belong together.",
+                input={"x": x, "y": y},
+            )
+        looked.append((state, x))
+        return np.float32(x.mean())
+
+    start = jax.random.key(7)
+    result = train_and_validate(start, init, step, evaluate, x, 10 * x, x_val, 10 * x_val, EPOCHS, BATCH)
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise Failed("Return the final state and the history: two things.", got=result)
+    if not steps:
+        raise Failed("Your loop never calls `step`.")
+    _one_training(made, steps, result[0])
+    _epochs(steps)
+    _keys(steps, start)
+    _validated(looked, result[1], x_val)
+
+
+def _see_state(state):
+    if not (isinstance(state, tuple) and len(state) == 3 and state[0] == "state"):
+        raise Failed(
+            "`step` and `evaluate` want the state that `init` or the last `step` returned.", got=state
+        )
+
+
+def _one_training(made, steps, last):
+    if len(made) > 1 and any(made[1:]):
+        raise Failed(
+            f"`init` is called {len(made)} times. Each epoch begins with new weights and new moments, so all but the last one "
+            "were for nothing."
+        )
+    for number, (state, _, _) in enumerate(steps):
+        if state[2] != number:
+            raise Failed(
+                f"Step {number + 1} is given a state that has seen {state[2]} steps: go on from what the last step returned."
+            )
+    if last != ("state", steps[-1][0][1], len(steps)):
+        raise Failed("The state that you return is not that of the last step.", got=last)
+
+
+def _epochs(steps):
+    each = SIZE // BATCH
+    sizes = {len(batch) for _, _, batch in steps}
+    if sizes != {BATCH}:
+        raise Failed(
+            f"Batches have {sorted(sizes)} examples: let all have {BATCH}, or the step is compiled again."
+        )
+    if len(steps) != EPOCHS * each:
+        raise Failed(f"There were {len(steps)} steps; {EPOCHS} epochs of {each} batches are asked for.")
+    orders = [sum((batch for _, _, batch in steps[i : i + each]), ()) for i in range(0, len(steps), each)]
+    if any(len(set(order)) < len(order) for order in orders):
+        raise Failed("An epoch visits an example twice.", got=str(orders[0]))
+    if len(set(orders)) < len(orders):
+        raise Failed(
+            "Epochs have the same order: the same batches come again and again, and the same examples are left out each time. "
+            "Draw each order from a key of its own."
+        )
+
+
+def _keys(steps, start):
+    keys = [key for _, key, _ in steps]
+    if len(set(keys)) < len(keys):
+        one = len(set(keys)) == 1
+        raise Failed(
+            f"{'All steps are' if one else 'Some steps are'} given the same key, so dropout drops the same units again. Split off "
+            "a key for each step."
+        )
+    if tuple(np.asarray(jax.random.key_data(start)).tolist()) in keys:
+        raise Failed("A step is given the key that you also split. What was split must not be used again.")
+
+
+def _validated(looked, history, x_val):
+    try:
+        history = [float(value) for value in history]
+    except (TypeError, ValueError):
+        raise Failed("The history should be a list of numbers, one for each epoch.", got=history) from None
+    if len(history) != EPOCHS:
+        raise Failed(f"The history has {len(history)} numbers; there were {EPOCHS} epochs.", got=history)
+    each = SIZE // BATCH
+    if {state[2] for state, _ in looked} != {each * (epoch + 1) for epoch in range(EPOCHS)}:
+        raise Failed("Evaluate after each epoch, with the state that it ended with.")
+    exact, whole = float(x_val.mean()), HELD_OUT - HELD_OUT % BATCH
+    parts = [x_val[i : i + BATCH].mean() for i in range(0, HELD_OUT, BATCH)]
+    got = history[-1]
+    if not np.allclose(history, exact, rtol=1e-5):
+        said = "The validation loss is not the mean over all held-out examples."
+        if np.isclose(got, np.mean(parts)):
+            said = "The validation loss is a mean of means: the last batch has two examples and counts as much as the others."
+        elif np.isclose(got, x_val[:whole].mean()):
+            said = "The validation leaves out the examples that do not fill a batch."
+        raise Failed(said, expected=exact, got=got)
+
+
+exercise = Exercise(
+    title="Four bugs in a loop that runs",
+    stars=3,
+    minutes=20,
+    why="None of the four raises, and with each of them the loss falls: only what you count and compare tells.",
+    hints=(
+        "Go through the lines and ask how often each should happen: once, once an epoch, once a step.",
+        "What is `key` used for, and how often? There are two bugs in the answer.",
+        "The last batch of the validation set is smaller. What is its weight in `np.mean(means)`?",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,1 @@
+"""The code that a chapter builds, put together from its cells and used."""

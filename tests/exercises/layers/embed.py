@@ -1,0 +1,110 @@
+"""Answers to the exercise layers.embed."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.exercises.layers.embed import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Right(nn.Layer):
+    vocab_size: int
+    embed_dim: int
+    param_dtype: object = jnp.float32
+
+    def init(self, key, x):
+        shape = self.vocab_size, self.embed_dim
+        return {"embed": jax.random.normal(key, shape, self.param_dtype) * self.embed_dim**-0.5}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        rows = trainables["embed"].at[x]
+        return rows.get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False), non_trainables
+
+
+@answers.wrong("read the last row")
+class Clamps(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return trainables["embed"][x], non_trainables
+
+
+@answers.wrong("Negative ids count from the end")
+class Takes(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return jnp.take(trainables["embed"], x, axis=0), non_trainables
+
+
+@answers.wrong("moved to its ends")
+class Clips(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return trainables["embed"][jnp.clip(x, 0, self.vocab_size - 1)], non_trainables
+
+
+@answers.wrong("standard deviation")
+class Unscaled(Right):
+    def init(self, key, x):
+        return {"embed": jax.random.normal(key, (self.vocab_size, self.embed_dim), self.param_dtype)}, ()
+
+
+@answers.wrong("should have the shape (400, 16)")
+class Turned(Right):
+    def init(self, key, x):
+        shape = self.embed_dim, self.vocab_size
+        return {"embed": jax.random.normal(key, shape, self.param_dtype) * self.embed_dim**-0.5}, ()
+
+
+# Wrong ones that look right
+
+
+@answers.wrong("*dtype outside*")
+class AlwaysFloat32(Right):
+    def init(self, key, x):
+        shape = self.vocab_size, self.embed_dim
+        return {"embed": jax.random.normal(key, shape) * self.embed_dim**-0.5}, ()
+
+
+@answers.wrong()
+class ZerosOutside(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        rows = trainables["embed"].at[x]
+        return rows.get(mode="fill", fill_value=0.0, wrap_negative_indices=False), non_trainables
+
+
+@answers.wrong()
+class ConstantKey(Right):
+    def init(self, key, x):
+        return super().init(jax.random.key(0), x)
+
+
+# Right ones of unusual style
+
+
+@answers.right
+class ByWhere(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        table = trainables["embed"]
+        inside = (x >= 0) & (x < self.vocab_size)
+        rows = table[jnp.where(inside, x, 0)]
+        return jnp.where(inside[..., None], rows, jnp.asarray(jnp.nan, table.dtype)), non_trainables
+
+
+@answers.right
+class TakesWhatIsMoved(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        moved = jnp.where(x < 0, self.vocab_size, x)
+        return jnp.take(trainables["embed"], moved, axis=0, mode="fill", fill_value=jnp.nan), non_trainables
+
+
+@answers.right
+class AroundThePackage(nn.Layer):
+    vocab_size: int
+    embed_dim: int
+    param_dtype: object = jnp.float32
+
+    def init(self, key, x):
+        return nn.Embed(self.vocab_size, self.embed_dim, param_dtype=self.param_dtype).init(key, x)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return nn.Embed(self.vocab_size, self.embed_dim).fwd(x, trainables, non_trainables)

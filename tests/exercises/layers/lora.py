@@ -1,0 +1,124 @@
+"""Answers to the exercise layers.lora."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.exercises.layers.lora import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Right(nn.Layer):
+    out_features: int
+    rank: int
+
+    def init(self, key, x):
+        draw = jax.nn.initializers.lecun_normal()
+        key_kernel, key_a = jax.random.split(key)
+        kernel = draw(key_kernel, (x.shape[-1], self.out_features), x.dtype)
+        a = draw(key_a, (x.shape[-1], self.rank), x.dtype)
+        return {"a": a, "b": jnp.zeros((self.rank, self.out_features), x.dtype)}, {"kernel": kernel}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        leaves = trainables["a"], trainables["b"], non_trainables["kernel"]
+        a, b, kernel = (leaf.astype(x.dtype) for leaf in leaves)
+        return self.output(x, a, b, kernel), non_trainables
+
+    def output(self, x, a, b, kernel):
+        return x @ kernel + (x @ a) @ b / self.rank
+
+
+@answers.wrong("should be divided by the rank")
+class NoScale(Right):
+    def output(self, x, a, b, kernel):
+        return x @ kernel + (x @ a) @ b
+
+
+@answers.wrong("the frozen kernel alone")
+class OnlyKernel(Right):
+    def output(self, x, a, b, kernel):
+        return x @ kernel
+
+
+@answers.wrong("the low-rank part alone")
+class OnlyLowRank(Right):
+    def output(self, x, a, b, kernel):
+        return (x @ a) @ b / self.rank
+
+
+@answers.wrong("multiplies `a` by `b` first")
+class MergesFirst(Right):
+    def output(self, x, a, b, kernel):
+        return x @ (kernel + a @ b / self.rank)
+
+
+@answers.wrong("should begin at zero")
+class BothDrawn(Right):
+    def init(self, key, x):
+        trainables, non_trainables = super().init(key, x)
+        return {"a": trainables["a"], "b": trainables["b"] + 0.01}, non_trainables
+
+
+@answers.wrong("nothing would ever learn")
+class BothZero(Right):
+    def init(self, key, x):
+        trainables, non_trainables = super().init(key, x)
+        return {"a": 0 * trainables["a"], "b": trainables["b"]}, non_trainables
+
+
+@answers.wrong('should be a dict with "a", "b"')
+class TrainsTheKernel(Right):
+    def init(self, key, x):
+        trainables, non_trainables = super().init(key, x)
+        return trainables | non_trainables, ()
+
+
+@answers.wrong("as they came")
+class LosesTheKernel(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return super().fwd(x, trainables, non_trainables)[0], ()
+
+
+# Wrong ones that look right
+
+
+@answers.wrong("*keys used once*")
+class OneKey(Right):
+    def init(self, key, x):
+        draw = jax.nn.initializers.lecun_normal()
+        kernel = draw(key, (x.shape[-1], self.out_features), x.dtype)
+        a = draw(key, (x.shape[-1], self.rank), x.dtype)
+        return {"a": a, "b": jnp.zeros((self.rank, self.out_features), x.dtype)}, {"kernel": kernel}
+
+
+@answers.wrong()
+class Merged(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        y, _ = super().fwd(x, trainables, non_trainables)
+        kernel = non_trainables["kernel"] + trainables["a"] @ trainables["b"] / self.rank
+        return y, {"kernel": kernel}
+
+
+# Right ones of unusual style
+
+
+@answers.right
+class ScalesTheThinOne(Right):
+    def output(self, x, a, b, kernel):
+        return x @ kernel + (x @ (a / self.rank)) @ b
+
+
+@answers.right
+class StopsTheGradient(Right):
+    def output(self, x, a, b, kernel):
+        return x @ jax.lax.stop_gradient(kernel) + jnp.einsum("...i,ir,ro->...o", x, a, b) / self.rank
+
+
+@answers.right
+class OfTwoLayers(Right):
+    def output(self, x, a, b, kernel):
+        frozen, _ = nn.Linear(self.out_features).fwd(x, {"kernel": kernel}, ())
+        thin, _ = nn.Linear(self.rank).fwd(x, {"kernel": a}, ())
+        return frozen + nn.Linear(self.out_features).fwd(thin, {"kernel": b}, ())[0] / self.rank

@@ -1,0 +1,141 @@
+"""Answers to the exercise optimizers.clipped."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import optim
+from mlax_tutorial.exercises.optimizers._chapter import Tunable, squared, wide
+from mlax_tutorial.exercises.optimizers.clipped import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Base(Tunable):
+    """Clipping with a place for each mistake."""
+
+    optimizer: Tunable
+    maximum: float = 1.0
+
+    def init(self, weights):
+        return self.optimizer.init(weights)
+
+    def norm(self, gradients):
+        return jnp.sqrt(sum(jax.tree.leaves(jax.tree.map(jnp.sum, squared(gradients)))))
+
+    def factor(self, norm):
+        return jnp.minimum(1.0, self.maximum / jnp.maximum(norm, 1e-12))
+
+    def clip(self, gradients):
+        factor = self.factor(self.norm(gradients))
+        return jax.tree.map(lambda g: factor * g, gradients)
+
+    def step(self, gradients, state, weights):
+        return self.optimizer.step(self.clip(gradients), state, weights)
+
+
+@answers.wrong("by its own norm")
+class ByLeaf(Base):
+    def clip(self, gradients):
+        return jax.tree.map(lambda g: self.factor(jnp.linalg.norm(g)) * g, gradients)
+
+
+@answers.wrong("cut off by itself")
+class ByValue(Base):
+    def clip(self, gradients):
+        return jax.tree.map(lambda g: jnp.clip(g, -self.maximum, self.maximum), gradients)
+
+
+@answers.wrong("made longer")
+class Always(Base):
+    def factor(self, norm):
+        return self.maximum / jnp.maximum(norm, 1e-12)
+
+
+@answers.wrong("the *root* of the sum")
+class NoRoot(Base):
+    def norm(self, gradients):
+        return super().norm(gradients) ** 2
+
+
+@answers.wrong("The norms of the leaves are added up")
+class SumOfNorms(Base):
+    def norm(self, gradients):
+        return sum(jnp.linalg.norm(g) for g in jax.tree.leaves(gradients))
+
+
+@answers.wrong("The updates are clipped")
+class Updates(Base):
+    def step(self, gradients, state, weights):
+        updates, state = self.optimizer.step(gradients, state, weights)
+        return self.clip(updates), state
+
+
+@answers.wrong("Nothing is clipped")
+class Nothing(Base):
+    def clip(self, gradients):
+        self.norm(gradients)
+        return gradients
+
+
+@answers.wrong("always clipped to 1")
+class ToOne(Base):
+    def factor(self, norm):
+        return jnp.minimum(1.0, 1.0 / jnp.maximum(norm, 1e-12))
+
+
+@answers.wrong("makes NaN")
+class ByZero(Base):
+    def clip(self, gradients):
+        norm = self.norm(gradients)
+        return jax.tree.map(lambda g: jnp.minimum(norm, self.maximum) * g / norm, gradients)
+
+
+@answers.wrong("Your code raised TracerBoolConversionError")
+class Decides(Base):
+    def clip(self, gradients):
+        return super().clip(gradients) if self.norm(gradients) > self.maximum else gradients
+
+
+@answers.wrong()
+class HalfSums(Base):  # right, but for weights of half precision
+    def norm(self, gradients):
+        return jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(gradients)))
+
+
+@answers.wrong()
+class OwnState(Base):  # a state that begins again
+    def step(self, gradients, state, weights):
+        updates, _ = super().step(gradients, state, weights)
+        return updates, state
+
+
+answers.right(Base)
+
+
+@answers.right
+class ByThePackage(Tunable):
+    optimizer: Tunable
+    maximum: float = 1.0
+
+    def init(self, weights):
+        return self.optimizer.init(weights)
+
+    def step(self, gradients, state, weights):
+        gradients, _ = optim.ClipByGlobalNorm(self.maximum).step(gradients, (), weights)
+        return self.optimizer.step(gradients, state, weights)
+
+
+@answers.right
+class ByWhere(Base):
+    def clip(self, gradients):
+        norm = jnp.hypot(0.0, self.norm(gradients))
+        safe = jnp.where(norm > self.maximum, norm, self.maximum)
+        return jax.tree.map(lambda g: g * (self.maximum / safe), wide(gradients))
+
+
+@answers.right
+class Together(Base):
+    def norm(self, gradients):
+        flat = [jnp.ravel(g) for g in jax.tree.leaves(wide(gradients))]
+        return jnp.linalg.norm(jnp.concatenate(flat)) if flat else jnp.float32(0)

@@ -1,0 +1,144 @@
+"""Answers to the exercise optimizers.muon."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.optimizers._chapter import Tunable, orthogonal, zeros
+from mlax_tutorial.exercises.optimizers.muon import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Base(Tunable):
+    """Muon with a place for each mistake."""
+
+    learning_rate: float
+    other_rate: float = 1e-3
+    decay: float = 0.95
+
+    def init(self, weights):
+        return zeros(weights)
+
+    def scale(self, rows, columns):
+        return max(1, rows / columns) ** 0.5
+
+    def flat(self, v):
+        return orthogonal(v)
+
+    def other(self, v):
+        return -self.other_rate * jnp.sign(v)
+
+    def move(self, v):
+        return (
+            -self.learning_rate * self.scale(*v.shape) * self.flat(v) if self.is_matrix(v) else self.other(v)
+        )
+
+    def is_matrix(self, v):
+        return v.ndim == 2
+
+    def step(self, gradients, velocity, weights):
+        velocity = jax.tree.map(lambda v, g: self.decay * v + g, velocity, gradients)
+        return jax.tree.map(self.move, velocity), velocity
+
+
+@answers.wrong("The factor for tall matrices is missing")
+class Unscaled(Base):
+    def scale(self, rows, columns):
+        return 1.0
+
+
+@answers.wrong("The factor is upside down")
+class UpsideDown(Base):
+    def scale(self, rows, columns):
+        return max(1, columns / rows) ** 0.5
+
+
+@answers.wrong("There is no momentum")
+class NoMomentum(Base):
+    def step(self, gradients, velocity, weights):
+        return jax.tree.map(self.move, gradients), velocity
+
+
+@answers.wrong("moves by the velocity")
+class Velocity(Base):
+    def other(self, v):
+        return -self.other_rate * v
+
+
+@answers.wrong("it has a rate of its own")
+class OneRate(Base):
+    def other(self, v):
+        return -self.learning_rate * jnp.sign(v)
+
+
+@answers.wrong("need a minus")
+class Uphill(Base):
+    def step(self, gradients, velocity, weights):
+        updates, velocity = super().step(gradients, velocity, weights)
+        return jax.tree.map(jnp.negative, updates), velocity
+
+
+@answers.wrong("All singular values are exactly 1")
+class Exact(Base):
+    def flat(self, v):
+        u, _, w = jnp.linalg.svd(v, full_matrices=False)
+        return u @ w
+
+
+@answers.wrong("Your code raised TypeError")
+class EveryLeaf(Base):
+    def is_matrix(self, v):
+        return v.ndim >= 2
+
+
+@answers.wrong()
+class NoRoot(Base):
+    def scale(self, rows, columns):
+        return max(1, rows / columns)
+
+
+@answers.wrong()
+class Forgets(Base):  # right at the first step
+    def step(self, gradients, velocity, weights):
+        return super().step(gradients, velocity, weights)[0], velocity
+
+
+@answers.wrong()
+class FewRounds(Base):
+    def flat(self, v):
+        return orthogonal(v, rounds=3)
+
+
+answers.right(Base)
+
+
+@answers.right
+class ByLeaves(Tunable):
+    learning_rate: float
+    other_rate: float = 1e-3
+    decay: float = 0.95
+
+    def init(self, weights):
+        return {"v": zeros(weights)}
+
+    def step(self, gradients, velocity, weights):
+        leaves, structure = jax.tree.flatten(gradients)
+        velocity = [self.decay * v + g for v, g in zip(jax.tree.leaves(velocity), leaves)]
+        updates = [
+            self.learning_rate * jnp.sqrt(max(1.0, v.shape[0] / v.shape[1])) * orthogonal(-v)
+            if len(v.shape) == 2
+            else self.other_rate * ((v < 0).astype(v.dtype) - (v > 0).astype(v.dtype))
+            for v in velocity
+        ]
+        return jax.tree.unflatten(structure, updates), {"v": jax.tree.unflatten(structure, velocity)}
+
+
+@answers.right
+class OwnPolynomial(Base):
+    def flat(self, v):
+        x = v / (jnp.sqrt(jnp.sum(v * v)) + 1e-7)
+        for _ in range(5):
+            gram = x.T @ x
+            x = 3.4445 * x + x @ (-4.7750 * gram + 2.0315 * gram @ gram)
+        return x

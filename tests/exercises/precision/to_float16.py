@@ -1,0 +1,110 @@
+"""Answers to the exercise precision.to_float16."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.precision.to_float16 import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def neighbors(x):
+    near = x.astype(jnp.float16)
+    error = x - near.astype(jnp.float32)
+    other = jnp.nextafter(near, jnp.where(error > 0, jnp.inf, -jnp.inf).astype(jnp.float16))
+    gap = jnp.abs(other.astype(jnp.float32) - near.astype(jnp.float32))
+    return near, other, jnp.abs(error) / gap
+
+
+@answers.wrong("where is the chance?")
+def to_nearest(key, x):
+    return x.astype(jnp.float16)
+
+
+@answers.wrong("Both neighbors are equally likely")
+def a_fair_coin(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jax.random.bernoulli(key, 0.5, x.shape) & (share > 0), other, near)
+
+
+@answers.wrong("The probabilities are swapped")
+def swapped(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where((jax.random.uniform(key, x.shape) > share) & (share > 0), other, near)
+
+
+@answers.wrong("no longer shrink")
+def by_bits(key, x):  # the chapter's trick: 13 of 23 bits are cut off, whatever the size
+    bits = jax.lax.bitcast_convert_type(x, jnp.uint32)
+    noise = jax.random.bits(key, x.shape, jnp.uint32) & jnp.uint32(0x1FFF)
+    cut = jax.lax.bitcast_convert_type((bits + noise) & jnp.uint32(0xFFFFE000), jnp.float32)
+    smallest = jnp.sign(x) * 2.0**-14  # "numbers below are not worth the trouble"
+    return jnp.where((jnp.abs(x) < 2.0**-14) & (x != 0), smallest, cut).astype(jnp.float16)
+
+
+@answers.wrong("All rows of x are rounded by the same random numbers")
+def one_row_of_noise(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jax.random.uniform(key, x.shape[1:]) < share, other, near)
+
+
+@answers.wrong("The result is none of the two neighbors")
+def always_upward(key, x):
+    near = x.astype(jnp.float16)
+    error = x - near.astype(jnp.float32)
+    other = jnp.nextafter(near, jnp.float16(jnp.inf))
+    gap = other.astype(jnp.float32) - near.astype(jnp.float32)
+    return jnp.where(jax.random.uniform(key, x.shape) < jnp.abs(error) / gap, other, near)
+
+
+@answers.wrong("The dtype is wrong")
+def stays_float32(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jax.random.uniform(key, x.shape) < share, other, near).astype(jnp.float32)
+
+
+@answers.wrong("A number of float16 should stay as it is")
+def noise_on_all(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jax.random.uniform(key, x.shape) < share + 0.01, other, near)
+
+
+# Right ones of unusual style, and wrong ones that look right
+
+
+@answers.right
+def between_floor_and_ceiling(key, x):
+    near = x.astype(jnp.float16)
+    wide = near.astype(jnp.float32)
+    low = jnp.where(wide > x, jnp.nextafter(near, jnp.float16(-jnp.inf)), near)
+    high = jnp.where(wide < x, jnp.nextafter(near, jnp.float16(jnp.inf)), near)
+    gap = jnp.maximum(high.astype(jnp.float32) - low.astype(jnp.float32), 1e-30)
+    return jnp.where(jax.random.bernoulli(key, (x - low.astype(jnp.float32)) / gap), high, low)
+
+
+@answers.right
+def by_the_spacing(key, x):
+    exponent = jnp.maximum(jnp.frexp(x)[1] - 1, -14)
+    step = jnp.ldexp(jnp.ones_like(x), exponent - 10)
+    low = jnp.floor(x / step)
+    return ((low + (jax.random.uniform(key, x.shape) < x / step - low)) * step).astype(jnp.float16)
+
+
+@answers.right
+@jax.jit
+def jitted(key, x):
+    near, other, share = neighbors(x)
+    return jax.lax.select(jax.random.uniform(key, x.shape) < share, other, near)
+
+
+@answers.wrong()
+def a_constant_key(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jax.random.uniform(jax.random.key(7), x.shape) < share, other, near)
+
+
+@answers.wrong()
+def by_noise_of_normal_size(key, x):
+    noise = jax.random.uniform(key, x.shape, minval=-0.5, maxval=0.5)
+    return (x * (1 + noise * 2.0**-10)).astype(jnp.float16)

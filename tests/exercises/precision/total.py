@@ -1,0 +1,111 @@
+"""Answers to the exercise precision.total."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.exercises.precision.total import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def add(carry, one):
+    return carry + one, None
+
+
+@answers.wrong("has a float32 accumulator inside")
+def by_sum(x):
+    return jnp.sum(x)
+
+
+@answers.wrong("there is float32 in your program")
+def wide_carry(x):
+    return lax.scan(add, jnp.float32(0), x.astype(jnp.float32))[0].astype(jnp.bfloat16)
+
+
+@answers.wrong("The sum stops growing")
+def one_after_the_other(x):
+    return lax.scan(add, jnp.bfloat16(0), x)[0]
+
+
+@answers.wrong("many times")
+def blocks_of_a_hundred(x):
+    x = jnp.pad(x, (0, -len(x) % 100)).reshape(-1, 100)
+    rows = jax.vmap(lambda row: lax.scan(add, jnp.bfloat16(0), row)[0])(x)
+    return lax.scan(add, jnp.bfloat16(0), rows)[0]
+
+
+@answers.wrong("The last number is missing")
+def drops_the_odd_one(x):
+    while len(x) > 1:
+        x = x[: len(x) // 2 * 2]
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+@answers.wrong("The shape is wrong: expected (), got (1,)")
+def an_array_of_one(x):
+    while len(x) > 1:
+        x = jnp.pad(x, (0, len(x) % 2))
+        x = x[0::2] + x[1::2]
+    return x
+
+
+@answers.wrong("incompatible shapes for broadcasting: (501,), (500,)")
+def no_padding(x):
+    while len(x) > 1:
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+@answers.wrong("`return` missing")
+def no_return(x):
+    while len(x) > 1:
+        x = jnp.pad(x, (0, len(x) % 2))
+        x = x[0::2] + x[1::2]
+
+
+# Right ones of unusual style, and wrong ones that look right
+
+
+@answers.right
+def by_halves(x):
+    if len(x) == 1:
+        return x[0]
+    middle = len(x) // 2
+    return by_halves(x[:middle]) + by_halves(x[middle:]) if len(x) < 32 else _folded(x)
+
+
+def _folded(x):
+    half = -(-len(x) // 2)
+    return by_halves(x[:half] + jnp.pad(x[half:], (0, 2 * half - len(x))))
+
+
+@answers.right
+def carries_the_error(x):  # Kahan's sum, in bfloat16
+    def step(carry, one):
+        total, error = carry
+        term = one - error
+        new = lax.reduce_precision(total + term, exponent_bits=8, mantissa_bits=7)
+        return (new, (new - total) - term), None
+
+    return lax.scan(step, (jnp.bfloat16(0), jnp.bfloat16(0)), x)[0][0]
+
+
+@answers.right
+def by_reshaping(x):
+    x = jnp.pad(x, (0, (1 << (len(x) - 1).bit_length()) - len(x)))
+    while x.size > 1:
+        x = jax.vmap(jnp.add)(*x.reshape(-1, 2).T)
+    return x.reshape(())
+
+
+@answers.wrong()
+def mean_times_count(x):  # the mean is formed in float32
+    return jnp.mean(x) * jnp.bfloat16(len(x))
+
+
+@answers.wrong()
+def sorted_first(x):
+    return lax.scan(add, jnp.bfloat16(0), jnp.sort(x))[0]

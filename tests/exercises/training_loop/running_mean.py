@@ -1,0 +1,109 @@
+"""Answers to the exercise training_loop.running_mean."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.exercises.training_loop.running_mean import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+@answers.wrong("it would wait for the device")
+def with_floats(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(lambda s, m: s + float(m) * size, sums, metrics), count + size
+
+
+@answers.wrong("mean of means")
+def of_batches(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(jnp.add, sums, metrics), count + 1
+
+
+@answers.wrong("Times `size` they are sums")
+def without_size(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(jnp.add, sums, metrics), count + size
+
+
+@answers.wrong("not of batches")
+def counts_batches(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(lambda s, m: s + m * size, sums, metrics), count + 1
+
+
+@answers.wrong("You return the means")
+def means(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(lambda s, m: (s + m * size) / (count + size), sums, metrics), count + size
+
+
+@answers.wrong("in place")
+def in_place(total, metrics, size):
+    sums, count = total
+    for name, value in metrics.items():
+        sums[name] = sums[name] + value * size
+    return sums, count + size
+
+
+@answers.wrong("The two are swapped")
+def swapped(total, metrics, size):
+    sums, count = total
+    return count + size, jax.tree.map(lambda s, m: s + m * size, sums, metrics)
+
+
+@answers.wrong("`return` missing")
+def nothing(total, metrics, size):
+    sums, count = total
+    jax.tree.map(lambda s, m: s + m * size, sums, metrics)
+
+
+@answers.wrong("The sums so far are forgotten")
+def forgets(total, metrics, size):
+    return jax.tree.map(lambda m: m * size, metrics), jnp.float32(size)
+
+
+@answers.wrong("dtype changes")
+def in_integers(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(lambda s, m: s + m * size, sums, metrics), jnp.int32(count) + size
+
+
+# Wrong ones that look right
+
+
+@answers.wrong()
+def only_dicts(total, metrics, size):
+    sums, count = total
+    return {name: sums[name] + metrics[name] * size for name in ("loss", "accuracy")}, count + size
+
+
+@answers.wrong()
+def by_numpy(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(lambda s, m: s + np.asarray(m) * size, sums, metrics), count + size
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_leaves(total, metrics, size):
+    leaves, structure = jax.tree.flatten(total)
+    new = [leaf + size * value for leaf, value in zip(leaves, [*jax.tree.leaves(metrics), 1])]
+    return jax.tree.unflatten(structure, new)
+
+
+@answers.right
+@jax.jit
+def jitted(total, metrics, size):
+    return jax.tree.map(lambda s, m: s + m * size, total, (metrics, jnp.float32(1)))
+
+
+@answers.right
+def as_a_list(total, metrics, size):
+    sums, count = total
+    add = lambda s, m: jnp.sum(jnp.stack([s, size * m]), axis=0)  # noqa: E731
+    return (jax.tree.map(add, sums, metrics), jnp.add(count, size))

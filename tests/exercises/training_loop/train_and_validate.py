@@ -1,0 +1,158 @@
+"""Answers to the exercise training_loop.train_and_validate."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import training
+from mlax_tutorial.exercises.training_loop.train_and_validate import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def loop(*, init_each_epoch=False, one_order=False, one_key=False, weigh=True, drop=False, reuse=False):
+    """The solution, with bugs."""
+
+    def train_and_validate(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+        state, history, first = init(x), [], key
+        for epoch in range(epochs):
+            if init_each_epoch and epoch:
+                state = init(x)
+            key, order_key, steps_key = jax.random.split(key, 3)
+            order = np.asarray(training.batches(first if one_order else order_key, len(x), batch_size))
+            keys = jax.random.split(steps_key, len(order))
+            for number, i in enumerate(order):
+                step_key = steps_key if one_key else keys[number]
+                step_key = first if reuse and not number and not epoch else step_key
+                state, loss = step(state, step_key, x[i], y[i])
+            stop = len(x_val) - len(x_val) % batch_size if drop else len(x_val)
+            means, sizes = [], []
+            for start in range(0, stop, batch_size):
+                some = slice(start, min(stop, start + batch_size))
+                means.append(float(evaluate(state, x_val[some], y_val[some])))
+                sizes.append(len(x_val[some]))
+            history.append(np.average(means, weights=sizes if weigh else None))
+        return state, history
+
+    return train_and_validate
+
+
+answers.wrong("begins with new weights and new moments")(loop(init_each_epoch=True))
+answers.wrong("Epochs have the same order")(loop(one_order=True))
+answers.wrong("Some steps are given the same key")(loop(one_key=True))
+answers.wrong("mean of means")(loop(weigh=False))
+answers.wrong("leaves out the examples that do not fill a batch")(loop(drop=True))
+answers.wrong("the key that you also split")(loop(reuse=True))
+
+
+@answers.wrong("begins with new weights and new moments")
+def as_it_stood(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    history = []
+    for _ in range(epochs):
+        state = init(x)
+        for i in np.asarray(training.batches(key, len(x), batch_size)):
+            state, loss = step(state, key, x[i], y[i])
+        means = []
+        for start in range(0, len(x_val), batch_size):
+            some = slice(start, start + batch_size)
+            means.append(float(evaluate(state, x_val[some], y_val[some])))
+        history.append(np.mean(means))
+    return state, history
+
+
+@answers.wrong("All steps are given the same key")
+def one_key_for_all(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history, (order_key, step_key) = init(x), [], jax.random.split(key)
+    for epoch in range(epochs):
+        for i in np.asarray(training.batches(jax.random.fold_in(order_key, epoch), len(x), batch_size)):
+            state, loss = step(state, step_key, x[i], y[i])
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+@answers.wrong("has seen 0 steps")
+def forgets_the_state(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history = init(x), []
+    for _ in range(epochs):
+        key, order_key, steps_key = jax.random.split(key, 3)
+        order = np.asarray(training.batches(order_key, len(x), batch_size))
+        for i, step_key in zip(order, jax.random.split(steps_key, len(order))):
+            _, loss = step(state, step_key, x[i], y[i])
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+@answers.wrong("labels of a batch are not those")
+def out_of_step(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history = init(x), []
+    for _ in range(epochs):
+        key, order_key, other_key, steps_key = jax.random.split(key, 4)
+        order = np.asarray(training.batches(order_key, len(x), batch_size))
+        other = np.asarray(training.batches(other_key, len(x), batch_size))
+        for i, j, step_key in zip(order, other, jax.random.split(steps_key, len(order))):
+            state, loss = step(state, step_key, x[i], y[j])
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+# Wrong ones that look right
+
+
+@answers.wrong()
+def keys_of_an_epoch_again(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history, (order_key, steps_key) = init(x), [], jax.random.split(key)
+    for epoch in range(epochs):
+        order = np.asarray(training.batches(jax.random.fold_in(order_key, epoch), len(x), batch_size))
+        for number, i in enumerate(order):
+            state, loss = step(state, jax.random.fold_in(steps_key, number), x[i], y[i])
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+@answers.wrong()
+def validates_at_the_end(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, _ = exercise.answer(key, init, step, lambda *_: 0.0, x, y, x_val, y_val, epochs, batch_size)
+    return state, [float(evaluate(state, x_val, y_val))] * epochs
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def all_at_once(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history = init(x), []
+    for epoch_key in jax.random.split(key, epochs):
+        order_key, *step_keys = jax.random.split(epoch_key, 1 + len(x) // batch_size)
+        for i, step_key in zip(training.batches(order_key, len(x), batch_size), step_keys):
+            state, loss = step(state, step_key, x[np.asarray(i)], y[np.asarray(i)])
+        history.append(evaluate(state, x_val, y_val))
+    return state, jnp.stack(history)
+
+
+@answers.right
+def by_numbers(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history, (order_key, steps_key) = init(x), [], jax.random.split(key)
+    each = len(x) // batch_size
+    for number in range(epochs * each):
+        epoch, place = divmod(number, each)
+        order = jax.random.permutation(jax.random.fold_in(order_key, epoch), len(x))
+        i = np.asarray(order[place * batch_size : (place + 1) * batch_size])
+        state, loss = step(state, jax.random.fold_in(steps_key, number), x[i], y[i])
+        if place == each - 1:
+            one = [float(evaluate(state, x_val[j : j + 1], y_val[j : j + 1])) for j in range(len(x_val))]
+            history.append(sum(one) / len(one))
+    return [state, history][0], tuple(history)
+
+
+@answers.right
+def numpy_shuffles(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    random, state, history = np.random.default_rng(0), init(x), []
+    for _ in range(epochs):
+        order = random.permutation(len(x))
+        for start in range(0, len(x) - batch_size + 1, batch_size):
+            key, step_key = jax.random.split(key)
+            i = order[start : start + batch_size]
+            state, loss = step(state, step_key, jnp.asarray(x[i]), jnp.asarray(y[i]))
+        history.append(np.asarray(evaluate(state, x_val, y_val)))
+    return state, history

@@ -1,0 +1,58 @@
+"""A vision Transformer: patches, a class token, learned positions, a stack of blocks, in bfloat16 with a head in float32."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from mlax_tutorial import nn, optim
+from mlax_tutorial.precision import Policy
+from tests.models import train
+
+FEATURES, PATCHES = 16, 16
+
+
+class Tokens(nn.Composite):
+    patches: nn.Layer
+    token: nn.Layer
+    places: nn.Layer
+
+    def forward(self, call, x):
+        x = call.patches(x)
+        x = x.reshape(*x.shape[:-3], PATCHES, FEATURES)
+        token = jnp.broadcast_to(call.token(x), (*x.shape[:-2], 1, FEATURES))
+        return jnp.concatenate([token, x], axis=-2) + call.places(x)
+
+
+def vit(depth):
+    attention = nn.Series(
+        nn.LayerNorm(), nn.MultiHeadAttention(2, dropout=0.1, use_bias=True), nn.Dropout(0.1)
+    )
+    think = nn.Series(nn.LayerNorm(), nn.Linear(32), nn.Bias(), nn.F(jax.nn.gelu), nn.Linear(FEATURES))
+    return nn.Series(
+        tokens=Tokens(
+            nn.Conv(FEATURES, (4, 4), strides=4),
+            nn.Weights((1, FEATURES)),
+            nn.Weights((PATCHES + 1, FEATURES)),
+        ),
+        blocks=nn.Stack(nn.Series(nn.Residual(attention), nn.Residual(think)), depth),
+        first=nn.Series(nn.LayerNorm(), nn.F(lambda x: x[..., 0, :])),
+        head=Policy("float32").apply(nn.Series(nn.Linear(4), nn.Bias())),
+    )
+
+
+def cross_entropy(logits, labels):
+    return optax.losses.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def test_it_tells_where_the_light_is():
+    labels = jax.random.randint(jax.random.key(2), (32,), 0, 4)
+    rows, columns = jnp.divmod(labels, 2)
+    light = jnp.zeros((32, 2, 2)).at[jnp.arange(32), rows, columns].set(1.0)
+    images = jnp.kron(light, jnp.ones((1, 8, 8)))[..., None]
+    images = images + 0.1 * jax.random.normal(jax.random.key(3), images.shape)
+    model = Policy("bfloat16").apply(vit(depth=2))
+    state, losses = train(model, cross_entropy, optim.AdamW(3e-3, where=optim.kernels), images, labels, 25)
+    assert losses[-1] < losses[0] / 2
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.trainables)} == {jnp.dtype("float32")}
+    logits, _ = model.fwd(images, state.trainables, state.non_trainables, inference_mode=True)
+    assert logits.dtype == jnp.float32 and (jnp.argmax(logits, axis=-1) == labels).mean() > 0.9

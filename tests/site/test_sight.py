@@ -1,0 +1,260 @@
+"""What was once wrong on a page is planted on the page of all components, and found; without it nothing is found.
+
+So the looking that each page of the book gets (`test_pages.py`, `tools/site/sight.js`) is known to see.
+"""
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tools import project
+from tools.site import browser, sight
+
+pytestmark = pytest.mark.xdist_group("gallery")
+
+
+@pytest.fixture
+def opened(chromium, gallery):
+    """Opens the gallery at a width, with further settings of the browser; several times if asked."""
+    contexts = []
+
+    def open_at(width=sight.DESK[0], **settings):
+        context = chromium.new_context(
+            base_url=gallery, viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings
+        )
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.goto("/book/gallery.html")
+        browser.settle(page)
+        page.wait_for_selector("button.copybtn", state="attached")  # a script adds them
+        return page
+
+    yield open_at
+    for context in contexts:
+        context.close()
+
+
+def test_the_gallery_has_no_fault(opened):
+    assert sight.faults(opened()) == []
+
+
+def css(text):
+    return lambda page: page.add_style_tag(content=text)
+
+
+def script(text):
+    return lambda page: page.evaluate(text)
+
+
+def after_the_lid(text):
+    return script(f"document.querySelector('details.book-reveal').insertAdjacentHTML('afterend', {text!r})")
+
+
+ROWS = ".viz-figure tr { height: 90px }"
+# what is planted, and a part of what must be said; the first word is the function that sees it
+FAULTS = {
+    "no room for the dots": ("dots: ", "outside of the frame", css(".viz-cache { width: 300px } #book .viz-cache td { white-space: nowrap }")),
+    "no dots": ("dots: ", "is 0 by 0", css(".viz-cache circle { display: none }")),
+    "faint dots": ("dots: ", "cannot be seen", css(".viz-cache circle { stroke: none !important }")),
+    "no lines of life": ("dots: ", "line of life", css("#book table td { background: none !important }")),
+    "no marker": ("markers: ", "the marker of the row", css("#book table th { border: 0 !important }")),
+    "no tint": ("markers: ", "no tint", css("#book table tr { background: none !important }")),
+    "filled icon": ("copying: ", "is filled", css("button.copybtn svg { background: currentColor }")),
+    "tall figure": ("tall: ", "px high", css(ROWS + ".viz-figure { max-height: none !important }")),
+    "controls that scroll away": ("tall: ", "out of sight", css(ROWS + ".viz-bar { position: static !important }")),
+    "no caption": ("told: ", "no caption", script("document.querySelector('.viz-caption').remove()")),
+    "silent first frame": ("told: ", "says nothing", script("document.querySelector('.viz-status').textContent = ''")),
+    "cut lines": ("cut: ", "printed of 135 columns", css("#book pre { white-space: pre !important }")),
+    "broken code": ("cut: ", "is broken at", css("html[data-theme] { --book-measure: 49rem }")),
+    "small code": ("cut: ", "code of 12.8px", css("html[data-theme] { --book-code: 0.8rem }")),
+    "narrow column": ("cut: ", "columns of code", css("html[data-theme] { --book-measure: 40rem }")),
+    "swallowed underscores": ("underlines: ", "jax.tree_util", css("#book a { text-underline-offset: 0.15em !important }")),
+    "told in the next paragraph": ("spoiled: ", "(2718)", after_the_lid("<p>So 2718 it is.</p>")),
+    "told in the next output": ("spoiled: ", "(the answer is 2718)", after_the_lid("<pre>the answer is 2718</pre>")),
+    "open lid": ("spoiled: ", "is open", script("document.querySelector('details.book-reveal').open = true")),
+    "no lid": ("spoiled: ", "has no lid", script("document.querySelector('details.book-reveal').remove()")),
+    "somebody's attempt": ("dead: ", "not attempted", after_the_lid("<p>Not attempted yet.</p>")),
+    "no hint": ("dead: ", "no hint", script("document.querySelectorAll('.book-exercise-foot details').forEach(each => each.remove())")),
+    "no way into a kernel": ("dead: ", "no link", script("document.querySelector('.book-exercise-colab').href = '#'")),
+    "an assertion": ("scaffolding: ", "assert True", script("document.querySelector('#long-output .cell_input pre').append('\\nassert True')")),
+    "a verdict": ("scaffolding: ", "J1 holds", script("document.querySelectorAll('.cell_output pre').forEach(each => each.prepend('J1 holds: so\\n'))")),
+}  # fmt: skip
+ON_PAPER = {
+    "no title": ("the title", css("#book h1 { display: none !important }")),
+    "closed lids": ("not printed", script("() => { globalThis.dispatchEvent = () => true }")),
+    "blank steps": ("is blank", css("#book .viz-figure .viz-later { visibility: hidden !important }")),
+    "broken frames": ("breaks in two", css("#book * { break-inside: auto !important }")),
+    "no frames": ("without a frame", css("#book .cell_input { border: 0 !important }")),
+    "cut figures": ("cut: ", css("#book .viz-figure.viz-figure { max-height: 200px !important; overflow: auto !important }")),
+    "cut lines": ("cut: ", css("#book { width: 600px } #book pre { white-space: pre !important }")),
+    "light ink": ("the ink is light", css("html[data-theme] { color-scheme: dark !important }")),
+    "controls": ("controls are printed", css("#book .viz-bar { display: flex !important }")),
+}  # fmt: skip
+
+
+def looked(page, what, wanted):
+    """`None` once a line is seen that is wanted, or what is seen after five seconds: a style that was planted may come late."""
+    for _ in range(25):
+        found = sight.look(page, what)
+        if any(map(wanted, found)):
+            return None
+        page.wait_for_timeout(200)
+    return found
+
+
+@pytest.mark.parametrize("planted", FAULTS)
+def test_a_fault_is_seen(opened, planted):
+    kind, told, plant = FAULTS[planted]
+    page = opened()
+    plant(page)
+    found = looked(page, kind.removesuffix(": "), lambda line: line.startswith(kind) and told in line)
+    assert found is None, found
+
+
+@pytest.mark.parametrize("planted", ON_PAPER)
+def test_a_fault_on_paper_is_seen(opened, planted):
+    told, plant = ON_PAPER[planted]
+    page = opened()
+    page.emulate_media(media="print")
+    plant(page)
+    found = looked(page, "printed", lambda line: told in line)
+    assert found is None, found
+
+
+def test_printing_opens_what_is_folded(opened):
+    """Chromium itself says when it prints; what is open then is what is on paper."""
+    page = opened(color_scheme="dark")
+    page.evaluate("""() => addEventListener("beforeprint", () => {
+        globalThis.closed = document.querySelectorAll("#book details:not([open])").length;
+    })""")
+    assert len(page.pdf()) > 10_000
+    assert page.evaluate("closed") == 0
+    assert page.locator("#book details.book-reveal[open]").count() == 0
+
+
+# --- touch, keys, pixels: what has to be done in the browser to be seen ---
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_copy_buttons_do_not_cover_code_on_touch(opened, fault):
+    page = opened(390, has_touch=True, is_mobile=True)
+    if fault:
+        page.add_style_tag(content="button.copybtn { position: absolute !important }")
+    assert page.evaluate("matchMedia('(hover: none)').matches")
+    assert page.locator("#code button.copybtn").last.is_visible()
+    assert bool(sight.look(page, "copying")) == fault
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_arrow_keys_work_after_a_click_on_a_figure(opened, fault):
+    """On the figure itself, not on one of its controls."""
+    page = opened()
+    figures = page.locator(".viz-figure:has(.viz-bar)").all()
+    assert len(figures) == 5
+    for figure in figures:
+        slider = figure.locator(".viz-range")
+        if fault:
+            figure.evaluate("each => each.removeAttribute('tabindex')")
+        figure.locator(".viz-caption").click(position={"x": 3, "y": 8})
+        before = slider.input_value()
+        page.keyboard.press("ArrowRight" if int(before) == 0 or before == "1" else "ArrowLeft")
+        assert (slider.input_value() != before) == (not fault), figure.get_attribute("aria-label")
+
+
+def pixels(png):
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"), int)
+
+
+@pytest.mark.parametrize("fault", [False, True])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_icon_of_a_copy_button_is_a_picture(opened, scheme, fault):
+    """Its ink is not its ground, and covers a part of it."""
+    page = opened(color_scheme=scheme)
+    if fault:
+        page.add_style_tag(content="button.copybtn svg { background: currentColor }")
+    page.add_style_tag(content="* { transition: none !important }")
+    cell = page.locator("#code div.cell_input").last
+    cell.hover()
+    icon = pixels(cell.locator("button.copybtn svg").screenshot())
+    far = np.abs(icon - icon[0, 0]).max(axis=-1) > 60  # from the color in the corner
+    assert (0.05 < far.mean() < 0.7) == (not fault), far.mean()
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_the_underscores_of_a_linked_name_can_be_seen(opened, fault):
+    """Between an underscore and the line below it there is paper."""
+    page = opened(device_scale_factor=4)
+    if fault:
+        page.add_style_tag(content="#book a { text-underline-offset: 0.12em !important }")
+    link = page.locator("#prose a:has(code)")
+    # the name becomes one underscore after the other, so that each column of pixels crosses both lines
+    link.locator("code").evaluate("each => { each.textContent = '_'.repeat(12) }")
+    page.add_style_tag(content="#book a { text-decoration-style: solid !important }")
+    link.scroll_into_view_if_needed()
+    box = link.bounding_box()
+    clip = {"x": box["x"] + box["width"] / 2, "y": box["y"], "width": 4, "height": box["height"] + 9}
+    column = pixels(page.screenshot(clip=clip)).mean(axis=1)
+    dark = column.max(axis=-1) < 200
+    runs = int(np.sum(dark[1:] & ~dark[:-1]))
+    assert (runs >= 2) == (not fault), runs
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_a_search_hit_is_in_view(opened, gallery, fault):
+    page = opened()
+    if fault:
+        page.route("**/book.js*", lambda route: route.abort())
+    page.goto("/search.html?q=zebrafish")
+    page.locator("#search-results ul.search li a").first.click()
+    page.wait_for_url("**/gallery.html*")
+    hit = page.locator("#book .highlighted", has_text="zebrafish")
+    hit.wait_for(state="attached")
+    page.wait_for_timeout(400)
+    box = hit.bounding_box()
+    assert (50 < box["y"] < 880) == (not fault), box
+
+
+# --- the whole page ---
+
+
+def test_a_wide_screen_has_no_islands(page):
+    page.set_viewport_size({"width": 1920, "height": 1000})
+    page.goto("/book/glossary.html")
+    boxes = {name: page.locator(name).first.bounding_box() for name in
+             (".bd-sidebar-primary", "#book", "footer.bd-footer-content p", ".bd-article-container")}  # fmt: skip
+    assert boxes[".bd-sidebar-primary"]["x"] <= 1
+    middle = {name: box["x"] + box["width"] / 2 for name, box in boxes.items()}
+    assert abs(middle["footer.bd-footer-content p"] - middle[".bd-article-container"]) < 12, middle
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+def test_the_corners_of_the_hero_are_paper_in_the_dark(chromium, address, system):
+    with chromium.new_context(color_scheme=system, viewport={"width": 1280, "height": 900}) as context:
+        context.add_init_script("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark')")
+        page = context.new_page()
+        page.goto(f"{address}/book/welcome.html")
+        browser.settle(page)
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        picture = pixels(page.locator("#book img[src$='hero.svg']").screenshot())
+        for corner in (picture[0, 0], picture[0, -1], picture[-1, 0], picture[-1, -1]):
+            assert corner.max() < 60, corner
+
+
+def test_the_skip_link_leads_into_the_text(page):
+    page.goto("/book/glossary.html")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#main-content")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#book') !== null")
+
+
+def test_the_readme_leads_to_the_pages_and_says_how_to_get_them():
+    text = (project.ROOT / "README.md").read_text(encoding="utf-8")
+    pages = project.page_url("book/welcome").removesuffix("/book/welcome.html")
+    assert f"<{pages}>" in text or f"({pages}" in text
+    assert f"git clone {project.repository()}" in text
+    assert text.count(f"]({pages}/book/") >= 12, "the table of chapters leads to the pages"

@@ -1,0 +1,47 @@
+"""What a reader would see to be wrong on a page, at the widths of a desk, a telephone and paper: `sight.js` does the looking."""
+
+import functools
+from pathlib import Path
+
+DESK, TELEPHONE = (1440, 900), (390, 800)
+# At the width of a desk, in this order: `dots` and `markers` step the figures to their ends.
+AT_THE_DESK = (
+    "told",
+    "copying",
+    "cut",
+    "underlines",
+    "spoiled",
+    "dead",
+    "scaffolding",
+    "tall",
+    "dots",
+    "markers",
+)
+ON_A_TELEPHONE = ("tall", "dots")
+ON_PAPER = ("printed",)
+
+
+@functools.cache
+def script() -> str:
+    return Path(__file__).with_name("sight.js").read_text(encoding="utf-8")
+
+
+def look(page, *names) -> list[str]:
+    """What the functions of these names find on the page as it stands."""
+    page.evaluate("names => { globalThis.asked = names }", list(names))
+    found = page.evaluate(script())
+    return [f"{name}: {line}" for name in names for line in dict.fromkeys(found[name])]
+
+
+def faults(page) -> list[str]:
+    """All that is found on an open page, which is as wide as a telephone afterwards."""
+    found = []
+    for size, names in ((DESK, AT_THE_DESK), (TELEPHONE, ON_A_TELEPHONE)):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.wait_for_timeout(60)
+        found += [f"{size[0]}: {line}" for line in look(page, *names)]
+        if size == DESK:
+            page.emulate_media(media="print")
+            found += [f"paper: {line}" for line in look(page, *ON_PAPER)]
+            page.emulate_media(media="screen")
+    return found
