@@ -35,3 +35,22 @@ def worst_error(first: str) -> float:
 def test_a_new_matrix_at_an_old_address_is_multiplied_rightly():
     """Without the package, the error is above 100 on the oldest JAX."""
     assert worst_error("import mlax_tutorial") < 1e-3
+
+
+EVERYTHING = """
+import importlib, pkgutil
+import jax
+import mlax_tutorial
+
+for module in pkgutil.walk_packages(mlax_tutorial.__path__, "mlax_tutorial."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+jax.config.update("jax_num_cpu_devices", 2)
+print(jax.device_count())
+"""
+
+
+def test_importing_starts_no_device():
+    """A chapter chooses the number of its devices after the import; JAX refuses that once an array was made."""
+    ran = subprocess.run([sys.executable, "-c", EVERYTHING], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout.strip()) == (0, "2"), ran.stderr

@@ -24,8 +24,10 @@ KERNEL = np.array(
     [[0.5350889, -0.4848635], [-0.4022262, -0.6192563], [-0.46665, 0.3177391], [0.3894417, -0.546088]]
 )
 
-# Each spelling of a learning rate; all must run the one program.
-SPELLINGS = [0.5, 1, np.float64(0.25), np.float32(0.1), jnp.float32(0.1), jnp.array(0.3), jnp.bfloat16(0.5)]
+
+def spellings():
+    """Each spelling of a learning rate; all must run the one program."""
+    return [0.5, 1, np.float64(0.25), np.float32(0.1), jnp.float32(0.1), jnp.array(0.3), jnp.bfloat16(0.5)]
 
 
 def weights(dtype="float32"):

@@ -11,7 +11,6 @@ from mlax_tutorial import optim
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.laws.law import Laws, Words, context, differing, equal, x64
 from mlax_tutorial.checking.laws.optimizer_subject import (
-    SPELLINGS,
     apply_updates,
     gradients,
     is_type,
@@ -294,20 +293,20 @@ def _(subject):
 )
 def _(subject):
     trainables, train, traces, results = subject.trainables, subject.train, subject.traces, []
-    traced = jax.jit(subject.theirs_of)
-    for rate in [*SPELLINGS, *SPELLINGS]:
-        make = subject.theirs_of if len(results) < len(SPELLINGS) else traced
+    traced, rates = jax.jit(subject.theirs_of), spellings()
+    for rate in [*rates, *rates]:
+        make = subject.theirs_of if len(results) < len(rates) else traced
         with context(f"With a learning rate of {rate!r}"):
             results.append(train(make(rate), trainables))
         if len(traces) > 1:
             raise Failed(
-                f"A learning rate of {rate!r} traced `step` again, after {SPELLINGS[0]!r}: store it as `jnp.asarray(rate, jnp.float32)`, "
+                f"A learning rate of {rate!r} traced `step` again, after {rates[0]!r}: store it as `jnp.asarray(rate, jnp.float32)`, "
                 "a leaf of the pytree, whatever it is written as.",
                 input=f"learning_rate = {rate!r}",
             )
     if differing(results[1], results[0], rtol=1e-5) is None:
         raise Failed("The learning rate makes no difference.", input="learning rates of 0.5 and 1")
-    for eager, traced in zip(results, results[len(SPELLINGS) :]):
+    for eager, traced in zip(results, results[len(rates) :]):
         equal(
             traced,
             eager,
