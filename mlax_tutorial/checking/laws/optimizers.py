@@ -15,6 +15,7 @@ from mlax_tutorial.checking.laws.optimizer_subject import (
     gradients,
     is_type,
     mirrors,
+    spellings,
     types,
     weights,
 )
