@@ -400,7 +400,12 @@ def _fill(array, axis, size):
 
 
 def _check(query, key, value, mask, bias):
-    # The products themselves refuse the rest of what does not fit.
+    # The products themselves refuse the rest of what does not fit. Of integers, 1 / sqrt(head_dim) would be 0.
+    for name, array in (("query", query), ("key", key), ("value", value)):
+        if not is_floating(array):
+            raise ValueError(
+                f"attention: {name} expects floating-point numbers, got {describe(array)}: convert it."
+            )
     if value.shape[:-1] != key.shape[:-1]:
         raise ValueError(
             f"attention: value expects the axes of key, but for the last: got {describe(value)} for {describe(key)}."

@@ -52,7 +52,10 @@ class Checks:
         if not isinstance(variables, dict) or variables.keys() != set(names):
             origin = "init_cache" if role == "cache" else "init"
             mend = f"pass the {role} that this model's own {origin} returned"
-            self.refuse(f"{role} expect a dict with keys {sorted(names)}, got {describe(variables)}: {mend}.")
+            expects = "expects" if role == "cache" else "expect"
+            self.refuse(
+                f"{role} {expects} a dict with keys {sorted(names)}, got {describe(variables)}: {mend}."
+            )
 
     def check_pair(self, method: str, result) -> tuple[Any, Any]:
         """Refuse what ``init``, ``fwd`` or one like it may not return: a dict of two, say, would come apart into its names."""

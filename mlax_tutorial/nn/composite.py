@@ -570,8 +570,9 @@ def spread(layer, variables, role):
         if given.keys() != parts.keys():
             entries = f"a tuple with one entry for each of {len(tree)} layers"
             wanted = f"a dict with keys {sorted(tree)}" if kind is dict else entries
-            origin = f"pass the {role} that this model's own {'init_cache' if role == 'cache' else 'init'} returned"
-            layer.refuse(f"{role}{place} expect {wanted}, got {describe(variables)}: {origin}.")
+            expects, method = ("expects", "init_cache") if role == "cache" else ("expect", "init")
+            origin = f"pass the {role} that this model's own {method} returned"
+            layer.refuse(f"{role}{place} {expects} {wanted}, got {describe(variables)}: {origin}.")
         for part, child in parts.items():
             visit(child, given[part], place + part)
 

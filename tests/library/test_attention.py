@@ -307,6 +307,8 @@ QUERY, KEY = jnp.ones((2, 7, 4, 6)), jnp.ones((2, 9, 2, 6))
 
 UNFIT = {
     "fewer values than keys": ((QUERY, KEY, KEY[:, :8]), r"value .*: got float32\[2,8,2,6\] for float32\[2,9,2,6\]"),
+    "queries that are integers": ((QUERY.astype(int), KEY, KEY), r"query expects floating-point numbers, got int32\[2,7,4,6\]"),
+    "values that are integers": ((QUERY, KEY, KEY.astype(int)), r"value expects floating-point numbers, got int32"),
     "a mask of numbers": ((QUERY, KEY, KEY, jnp.ones((7, 9))), r"mask expects Booleans, got float32\[7,9\]"),
     "a mask turned round": ((QUERY, KEY, KEY, jnp.ones((9, 7), bool)), r"\(\.\.\., 7 or 1, 9\).* bool\[9,7\]"),
     "a mask of keys alone": ((QUERY, KEY, KEY, jnp.ones(9, bool)), r"mask expects .*, got bool\[9\]"),

@@ -148,7 +148,7 @@ LAYERS = {
     ),
     "MultiHeadAttention, no cache": (
         lambda: CAUSAL.decode(SEQUENCE[:, :1], HEADS, (), ()),
-        r"^MultiHeadAttention: cache expect a dict with keys \['key', 'place', 'value'\], got a tuple of length 0: .*init_c",
+        r"^MultiHeadAttention: cache expects a dict with keys \['key', 'place', 'value'\], got a tuple of length 0: .*init_c",
     ),
     "MultiHeadAttention, a cache of another batch": (
         lambda: CAUSAL.decode(np.ones((3, 1, 4), "float32"), HEADS, (), cache()),
