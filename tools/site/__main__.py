@@ -1,9 +1,10 @@
-"""`python -m tools.site screenshots DIR`: a picture of every page, wide and narrow, light and dark.
+"""`python -m tools.site screenshots DIR`: a picture of every page, wide and narrow, light and dark, or as it is printed.
 
 `python -m tools.site pictures` draws the PNG files of book/_static anew from the SVG ones.
 """
 
 import argparse
+import itertools
 import sys
 from pathlib import Path
 
@@ -14,25 +15,30 @@ STATIC = Path(__file__).parents[2] / "book" / "_static"
 WIDTHS = (1280, 390)
 
 
-def screenshots(site, folder, only=()):
+def screenshots(site, folder, only=(), widths=WIDTHS, schemes=("light", "dark")):
+    """A page of a folder, such as reference/layers, is named `reference/layers`, and its picture `reference-layers`."""
     folder.mkdir(parents=True, exist_ok=True)
     with browser.serve(site) as address, browser.chromium() as chromium:
-        for width in WIDTHS:
-            for scheme in ("light", "dark"):
-                context = chromium.new_context(
-                    viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-                )
-                page = context.new_page()
-                for name in browser.pages(site):
-                    if only and Path(name).stem not in only:
-                        continue
-                    page.goto(f"{address}/{name}")
-                    browser.settle(page)
-                    page.wait_for_timeout(200)  # else a tall page is taken before its sidebar is painted
-                    path = folder / f"{Path(name).stem}-{width}-{scheme}.png"
-                    page.screenshot(path=path, full_page=True)
-                    print(path)
-                context.close()
+        for width, scheme in itertools.product(widths, schemes):
+            context = chromium.new_context(
+                viewport={"width": width, "height": 900},
+                color_scheme="light" if scheme == "print" else scheme,
+                reduced_motion="reduce",
+            )
+            page = context.new_page()
+            if scheme == "print":
+                page.emulate_media(media="print")
+            for name in browser.pages(site):
+                short = name.removeprefix("book/").removesuffix(".html")
+                if only and short not in only:
+                    continue
+                page.goto(f"{address}/{name}")
+                browser.settle(page)
+                page.wait_for_timeout(200)  # else a tall page is taken before its sidebar is painted
+                path = folder / f"{short.replace('/', '-')}-{width}-{scheme}.png"
+                page.screenshot(path=path, full_page=True)
+                print(path)
+            context.close()
 
 
 def pictures(static=STATIC):
@@ -63,13 +69,15 @@ def main(arguments=None):
     shoot.add_argument(
         "--only", nargs="*", default=(), metavar="PAGE", help="only these pages, such as `arrays`"
     )
+    shoot.add_argument("--widths", nargs="*", type=int, default=WIDTHS, metavar="PIXELS")
+    shoot.add_argument("--schemes", nargs="*", default=("light", "dark"), choices=("light", "dark", "print"))
     commands.add_parser("pictures", help="draw the PNG files of book/_static anew from the SVG ones")
     options = parser.parse_args(arguments)
     if options.command == "pictures":
         return pictures()
     if not (options.site / "index.html").is_file():
         sys.exit(f"No site at {options.site}: run `make book` first.")
-    screenshots(options.site, options.folder, options.only)
+    screenshots(options.site, options.folder, options.only, options.widths, options.schemes)
 
 
 if __name__ == "__main__":
