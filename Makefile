@@ -43,10 +43,6 @@ help: ## list the targets
 	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --group oldest --group oldest-tpu
 	@touch $@
 
-.venv-bench/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-bench $(UV) sync --locked --quiet --python 3.13 --group bench
-	@touch $@
-
 # PyTorch, for `make bench` alone. The CPU's wheels are small; where they cannot be had, the usual ones do as well.
 .venv-torch/.made: benchmarks/torch/requirements.txt | $(UV)
 	$(UV) venv --quiet --clear --python 3.11 .venv-torch
@@ -123,10 +119,10 @@ test-all: ## every test in every environment, whatever is remembered
 
 # --- measurements -------------------------------------------------------------------------------------------------
 
-bench: .venv-bench/.made ## time the library beside its peers, PyTorch among them if it can be installed
+bench: .venv/.made ## time the library beside its peers, PyTorch among them if it can be installed
 	@$(MAKE) --no-print-directory .venv-torch/.made \
 	  || { rm -rf .venv-torch; echo "PyTorch cannot be installed here; the others take part."; }
-	.venv-bench/bin/python -m benchmarks
+	$(PYTHON) -m benchmarks
 
 clean: ## remove what was built; environments stay
 	rm -rf _build .cache .pytest_cache .ruff_cache
