@@ -34,7 +34,9 @@ def name_of(text):
 
 
 def example(layers=12, dtype=jnp.float32):
-    tree = {"layers": [{"kernel": jnp.zeros((2, 2), dtype), "bias": jnp.zeros(2, dtype)} for _ in range(layers)]}
+    tree = {
+        "layers": [{"kernel": jnp.zeros((2, 2), dtype), "bias": jnp.zeros(2, dtype)} for _ in range(layers)]
+    }
     weights = {}
     for i in reversed(range(layers)):
         weights[f"layer_{i}.kernel"] = np.full((2, 2), i + 0.5, np.float32)
@@ -47,16 +49,22 @@ def check(carry):
     small, tree = example(2)
     got = carry(small, example(2, jnp.bfloat16)[1], name_of)
     if {str(leaf.dtype) for leaf in jax.tree.leaves(got)} != {"bfloat16"}:
-        raise Failed("The leaves should have the dtypes of `tree`, here bfloat16.", got=jax.tree.leaves(got)[0])
+        raise Failed(
+            "The leaves should have the dtypes of `tree`, here bfloat16.", got=jax.tree.leaves(got)[0]
+        )
     missing = {name: value for name, value in small.items() if name != "layer_1.kernel"}
     _refuses(carry, missing, tree, "['layers'][1]['kernel']", "An array that is not in the file")
     shape = small | {"layer_0.kernel": np.ones((1, 2), np.float32)}
-    _refuses(carry, shape, tree, "['layers'][0]['kernel']", "An array of another shape, even one that broadcasts,")
+    _refuses(
+        carry, shape, tree, "['layers'][0]['kernel']", "An array of another shape, even one that broadcasts,"
+    )
     same = small | {"layer_0.kernel": np.ones(4, np.float32)}
-    _refuses(carry, same, tree, "['layers'][0]['kernel']", "An array of another shape, even one of the same size,")
+    _refuses(
+        carry, same, tree, "['layers'][0]['kernel']", "An array of another shape, even one of the same size,"
+    )
     more = small | {"layer_2.bias": np.ones(2, np.float32)}
     _refuses(carry, more, tree, "layer_2.bias", "An array of the file that nothing takes")
-    checks.pure(lambda tree: carry(small, tree, name_of), tree)
+    checks.pure(carry, small, tree, name_of)
 
 
 def _right(carry, layers):
@@ -77,7 +85,8 @@ def _right(carry, layers):
             raise Failed(said, expected=expected, got=leaf)
         if not isinstance(leaf, jax.Array):
             raise Failed(
-                "The leaves should be arrays of JAX in the dtypes of `tree`: `jnp.asarray(array, leaf.dtype)`.", got=leaf
+                "The leaves should be arrays of JAX in the dtypes of `tree`: `jnp.asarray(array, leaf.dtype)`.",
+                got=leaf,
             )
 
 
@@ -87,9 +96,13 @@ def _refuses(carry, weights, tree, says, what):
     except Exception as error:
         error = getattr(error, "error", error)
         if not isinstance(error, ValueError):
-            raise Failed(f"{what} should be refused with a ValueError, but your function raised {type(error).__name__}.") from None
+            raise Failed(
+                f"{what} should be refused with a ValueError, but your function raised {type(error).__name__}."
+            ) from None
         if says not in str(error):
-            raise Failed(f"{what} is refused, as it should be, but the message does not contain `{says}`.") from None
+            raise Failed(
+                f"{what} is refused, as it should be, but the message does not contain `{says}`."
+            ) from None
         return
     raise Failed(f"{what} should be refused with a ValueError.", got=got)
 

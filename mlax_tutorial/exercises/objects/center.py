@@ -34,7 +34,9 @@ def check(Center):
     if type(shift).__name__ != "Parameter":
         raise Failed("`shift` is trained, so its box should be a `Parameter`.", got=shift)
     if type(mean).__name__ != "Variable":
-        raise Failed("`mean` is not trained, so its box should be a `Variable`, and no `Parameter`.", got=mean)
+        raise Failed(
+            "`mean` is not trained, so its box should be a `Variable`, and no `Parameter`.", got=mean
+        )
     leaves = jax.tree.leaves(module)
     if len(leaves) != 2:
         extra = "The rate should be static: a plain number as an attribute."
@@ -54,7 +56,9 @@ def check(Center):
     y = module(jnp.asarray(X))
     new = X - moved + np.array([1.0, 2.0, 3.0])
     if np.shape(y) == X.shape and np.allclose(y, new):
-        raise Failed("This subtracts the new mean. The layer subtracts the old one, and updates it afterwards.")
+        raise Failed(
+            "This subtracts the new mean. The layer subtracts the old one, and updates it afterwards."
+        )
     _compare(y, expected, "in training")
     if module.mean is not held and not hasattr(module.mean, "value"):
         raise Failed("The box is gone: assign to `self.mean.value`, not to `self.mean`.", got=module.mean)

@@ -46,10 +46,10 @@ exercise = Exercise(
     title="Find the state that leaked",
     stars=2,
     minutes=8,
-    why="Whether state is kept, lost or leaks depends on one question: is the object an argument, and does anybody return it?",
+    why="State is kept, lost or leaks by two questions: is the object an argument, and does anybody return what was written.",
     hints=(
         "For each: is `scale` an argument of the jitted function, or closed over? And which `jit` is it?",
-        'For c and d: under a trace `calls + 1` is a tracer, and your own box gets it. For f: print `scale.calls.value` and try.',
+        "For c and d: under a trace `calls + 1` is a tracer, and your own box gets it. For f: print `scale.calls.value` and try.",
     ),
     solution=solution,
     check=check,

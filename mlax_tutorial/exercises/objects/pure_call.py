@@ -53,7 +53,11 @@ def check(pure_call):
         raise Failed("The new values should be a dict with the names of `values`, and no others.", got=new)
     wanted = np.array([1.0, -10.0])
     if np.allclose(y, [4.0, -3.0]):
-        raise Failed("The model ran with its own attributes: put `values` in their place first.", expected=wanted, got=y)
+        raise Failed(
+            "The model ran with its own attributes: put `values` in their place first.",
+            expected=wanted,
+            got=y,
+        )
     if np.shape(y) != (2,) or not np.allclose(y, wanted):
         raise Failed("The result is wrong.", input={"values": values, "x": x}, expected=wanted, got=y)
     _same_object(model, first)
