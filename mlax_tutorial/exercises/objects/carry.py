@@ -69,7 +69,9 @@ def check(carry):
 
 def _right(carry, layers):
     weights, tree = example(layers)
-    got = carry(weights, tree, name_of)
+    got = carry(given := dict(weights), tree, name_of)
+    if given.keys() != weights.keys():
+        raise Failed("The caller's dict of weights is changed: make a copy if you take arrays out of one.")
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?")
     if jax.tree.structure(got) != jax.tree.structure(tree):

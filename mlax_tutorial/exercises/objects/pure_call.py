@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, Failed
 from mlax_tutorial.checking.programs import under
 
 
