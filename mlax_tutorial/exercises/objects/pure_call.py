@@ -1,0 +1,130 @@
+"""A pure function made of an object that is no pytree."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.programs import under
+
+
+def solution(model, values, x):
+    before = dict(vars(model))
+    try:
+        vars(model).update(values)
+        y = model(x)
+        return y, {name: vars(model)[name] for name in values}
+    finally:
+        vars(model).clear()
+        vars(model).update(before)
+
+
+class Averaging:
+    """An object as another library might have it."""
+
+    def __init__(self):
+        self.weight, self.mean, self.name = jnp.array([2.0, 3.0]), jnp.zeros(2), "averaging"
+
+    def __call__(self, x):
+        self.mean = 0.5 * self.mean + 0.5 * x
+        return self.weight * (x - self.mean)
+
+
+class Failing(Averaging):
+    def __call__(self, x):
+        self.mean = x
+        raise ValueError("this model raises on purpose")
+
+
+def check(pure_call):
+    x, model = jnp.array([4.0, -2.0]), Averaging()
+    first = dict(vars(model))
+    values = {"weight": jnp.array([1.0, 10.0]), "mean": jnp.array([2.0, 0.0])}
+    given = dict(values)
+    got = pure_call(model, values, x)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?")
+    if not (isinstance(got, tuple) and len(got) == 2):
+        raise Failed("Return two things, `return y, new_values`.", got=got)
+    y, new = got
+    if values.keys() != given.keys() or any(values[name] is not given[name] for name in given):
+        raise Failed("The dict `values` of the caller is changed: return a new one.", got=values)
+    if not isinstance(new, dict) or set(new) != set(values):
+        raise Failed("The new values should be a dict with the names of `values`, and no others.", got=new)
+    wanted = np.array([1.0, -10.0])
+    if np.allclose(y, [4.0, -3.0]):
+        raise Failed(
+            "The model ran with its own attributes: put `values` in their place first.",
+            expected=wanted,
+            got=y,
+        )
+    if np.shape(y) != (2,) or not np.allclose(y, wanted):
+        raise Failed("The result is wrong.", input={"values": values, "x": x}, expected=wanted, got=y)
+    _same_object(model, first)
+    if not np.allclose(new["mean"], [3.0, -1.0]):
+        raise Failed(
+            "`new_values` holds the attributes as they are *after* the call: the mean has moved.",
+            expected=np.array([3.0, -1.0]), got=new["mean"],
+        )  # fmt: skip
+    failing = Failing()
+    kept = dict(vars(failing))
+    try:
+        pure_call(failing, values, x)
+    except Exception:
+        pass
+    else:
+        raise Failed("The model raised an error, and your function hid it: let it pass on.")
+    _same_object(failing, kept, "the call raised, and ")
+    with under("`jax.jit`"):
+        jitted, _ = jax.jit(lambda values: pure_call(model, values, x))(values)
+    if not np.allclose(jitted, wanted):
+        raise Failed("Under `jax.jit` the result is another one.", expected=wanted, got=jitted)
+    _same_object(model, first, "under `jax.jit` ")
+    with under("`jax.grad`"):
+        gradient = jax.grad(lambda values: pure_call(model, values, x)[0].sum())(values)["weight"]
+    if not np.allclose(gradient, [1.0, -1.0]):
+        raise Failed("The gradient for `weight` is wrong.", expected=np.array([1.0, -1.0]), got=gradient)
+    _fewer_and_more(pure_call, x)
+
+
+def _fewer_and_more(pure_call, x):
+    model = Averaging()
+    _, new = pure_call(model, {"mean": jnp.ones(2)}, x)
+    if set(new) != {"mean"}:
+        raise Failed("The new values should be a dict with the names of `values`, and no others.", got=new)
+
+    class Counts(Averaging):
+        def __call__(self, x):
+            self.last = x  # an attribute that was not there
+            return super().__call__(x)
+
+    model = Counts()
+    kept = dict(vars(model))
+    pure_call(model, {"weight": jnp.ones(2)}, x)
+    _same_object(model, kept)
+
+
+def _same_object(model, first, when=""):
+    now = vars(model)
+    changed = [name for name in first if name not in now or now[name] is not first[name]]
+    changed += [name for name in now if name not in first]
+    if changed:
+        held = now.get(changed[0])
+        leaked = " It holds a tracer now." if isinstance(held, jax.core.Tracer) else ""
+        raise Failed(
+            f"Afterwards the object should be as it was, but {when}its attribute `{changed[0]}` is not.{leaked}"
+        )
+
+
+exercise = Exercise(
+    title="A pure function made of an object",
+    stars=3,
+    minutes=15,
+    why="This is how any object becomes a function: lend it other values, run it, take them back. PyTorch calls it functional_call.",
+    hints=(
+        "Remember all attributes first: `before = dict(vars(model))`. Inside of `try:` put `values` in, call, and read the new ones.",
+        "In `finally:` empty `vars(model)` and fill it with `before`: so attributes that the call added go, too.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,128 @@
+"""Answers to the exercise objects.center."""
+
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.objects._modules import Module, Parameter, Variable
+from mlax_tutorial.exercises.objects.center import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Right(Module):
+    def __init__(self, features, rate=0.1):
+        self.shift = Parameter(jnp.zeros(features))
+        self.mean = Variable(jnp.zeros(features))
+        self.rate = rate
+
+    def moved(self, x):
+        new = x.reshape(-1, x.shape[-1]).mean(axis=0)
+        return self.mean.value + self.rate * (new - self.mean.value)
+
+    def __call__(self, x, training=True):
+        y = x - self.mean.value + self.shift.value
+        if training:
+            self.mean.value = self.moved(x)
+        return y
+
+
+@answers.wrong("subtracts the new mean")
+class UpdatesFirst(Right):
+    def __call__(self, x, training=True):
+        if training:
+            self.mean.value = self.moved(x)
+        return x - self.mean.value + self.shift.value
+
+
+@answers.wrong("The box is gone")
+class LosesTheBox(Right):
+    def __call__(self, x, training=True):
+        y = x - self.mean.value + self.shift.value
+        if training:
+            self.mean = self.moved(x)
+        return y
+
+
+@answers.wrong("and no `Parameter`")
+class TrainsTheMean(Right):
+    def __init__(self, features, rate=0.1):
+        super().__init__(features, rate)
+        self.mean = Parameter(jnp.zeros(features))
+
+
+@answers.wrong("The rate should be static")
+class BoxedRate(Right):
+    def __init__(self, features, rate=0.1):
+        super().__init__(features)
+        self.boxed = Variable(jnp.float32(rate))
+        self.rate = rate
+
+
+@answers.wrong("return y alone")
+class ReturnsAPair(Right):
+    def __call__(self, x, training=True):
+        return super().__call__(x, training), self.mean.value
+
+
+@answers.wrong("the mean should stay as it is")
+class AlwaysUpdates(Right):
+    def __call__(self, x, training=True):
+        return super().__call__(x)
+
+
+@answers.wrong("The mean did not move")
+class NeverUpdates(Right):
+    def __call__(self, x, training=True):
+        return super().__call__(x, training=False)
+
+
+@answers.wrong("over all axes but the last")
+class OneAxis(Right):
+    def moved(self, x):
+        return self.mean.value + self.rate * (x.mean(axis=0) - self.mean.value)
+
+
+@answers.wrong("should move by `rate`")
+class KeepsTheRate(Right):
+    def moved(self, x):
+        return self.rate * x.mean(axis=(0, 1))
+
+
+@answers.wrong("should be 0.1")
+class OtherDefault(Right):
+    def __init__(self, features, rate=0.9):
+        super().__init__(features, rate)
+
+
+@answers.wrong("should derive from `Module`")
+class NoModule:
+    __init__, moved, __call__ = Right.__init__, Right.moved, Right.__call__
+
+
+answers.right(Right)
+
+
+@answers.right
+class InPlace(Right):
+    def __call__(self, x, training=True):
+        old = self.mean.value
+        if training:
+            self.mean.value += self.rate * (jnp.mean(x, axis=tuple(range(x.ndim - 1))) - old)
+        return x - old + self.shift.value
+
+
+@answers.right
+class NewBox(Module):
+    def __init__(self, features, rate=0.1):
+        self.rate, self.mean, self.shift = (
+            rate,
+            Variable(jnp.zeros((features,))),
+            Parameter(jnp.zeros((features,))),
+        )
+
+    def __call__(self, x, training=True):
+        y = x - self.mean.value + self.shift.value
+        if training:
+            batch = x.reshape(-1, x.shape[-1]).mean(axis=0)
+            self.mean = Variable((1 - self.rate) * self.mean.value + self.rate * batch)
+        return y

@@ -1,0 +1,102 @@
+"""Answers to the exercise objects.matching."""
+
+import fnmatch
+import re
+
+import jax
+from jax.tree_util import keystr, tree_leaves_with_path
+
+from mlax_tutorial.exercises.objects.matching import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def paths(tree):
+    return {keystr(path): leaf for path, leaf in tree_leaves_with_path(tree)}
+
+
+@answers.wrong("takes `[0]` for a set of characters")
+def with_fnmatch(tree, pattern):
+    return {path: leaf for path, leaf in paths(tree).items() if fnmatch.fnmatchcase(path, pattern)}
+
+
+@answers.wrong("`re.fullmatch`, not `re.search`")
+def searches(tree, pattern):
+    wanted = ".*".join(map(re.escape, pattern.split("*")))
+    return {path: leaf for path, leaf in paths(tree).items() if re.search(wanted, path)}
+
+
+@answers.wrong("`re.fullmatch`, not `re.match`")
+def from_the_beginning(tree, pattern):
+    wanted = re.escape(pattern).replace(r"\*", ".*")
+    return {path: leaf for path, leaf in paths(tree).items() if re.match(wanted, path)}
+
+
+@answers.wrong("also for none")
+def at_least_one(tree, pattern):
+    wanted = re.escape(pattern).replace(r"\*", ".+")
+    return {path: leaf for path, leaf in paths(tree).items() if re.fullmatch(wanted, path)}
+
+
+@answers.wrong("more than one piece of text")
+def contains(tree, pattern):
+    return {path: leaf for path, leaf in paths(tree).items() if pattern.strip("*") in path}
+
+
+@answers.wrong("a dot, too")
+def only_brackets(tree, pattern):
+    wanted = pattern.replace("[", r"\[").replace("]", r"\]").replace("*", ".*")
+    return {path: leaf for path, leaf in paths(tree).items() if re.fullmatch(wanted, path)}
+
+
+@answers.wrong("A dict from paths")
+def a_list(tree, pattern):
+    return [leaf for path, leaf in paths(tree).items() if fnmatch.fnmatchcase(path, pattern)]
+
+
+@answers.wrong("The keys of the dict should be text")
+def keeps_the_path(tree, pattern):
+    wanted = re.escape(pattern).replace(r"\*", ".*")
+    found = tree_leaves_with_path(tree)
+    return {path: leaf for path, leaf in found if re.fullmatch(wanted, keystr(path))}
+
+
+@answers.wrong()
+def as_a_regular_expression(tree, pattern):
+    wanted = pattern.replace("*", ".*")
+    return {path: leaf for path, leaf in paths(tree).items() if re.fullmatch(wanted, path)}
+
+
+@answers.right
+def escapes_all(tree, pattern):
+    wanted = re.compile(re.escape(pattern).replace(r"\*", ".*"))
+    return {path: leaf for path, leaf in paths(tree).items() if wanted.fullmatch(path)}
+
+
+@answers.right
+def with_fnmatch_escaped(tree, pattern):
+    wanted = "".join({"[": "[[]", "?": "[?]"}.get(letter, letter) for letter in pattern)
+    return {path: leaf for path, leaf in paths(tree).items() if fnmatch.fnmatchcase(path, wanted)}
+
+
+@answers.right
+def by_hand(tree, pattern):
+    first, *others = pattern.split("*")
+
+    def matches(path):
+        if not others:
+            return path == first
+        if not path.startswith(first):
+            return False
+        at = len(first)
+        for piece in others[:-1]:
+            at = path.find(piece, at)
+            if at < 0:
+                return False
+            at += len(piece)
+        return path.endswith(others[-1]) and len(path) - len(others[-1]) >= at
+
+    found = {}
+    jax.tree_util.tree_map_with_path(lambda path, leaf: found.update({keystr(path): leaf}), tree)
+    return {path: leaf for path, leaf in found.items() if matches(path)}

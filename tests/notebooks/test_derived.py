@@ -1,0 +1,148 @@
+"""Every public layer of the library is derived in a chapter of Part II.
+
+A chapter derives `nn.X` where it does one of these:
+
+* its reader writes it: a cell defines a class `X`, an exercise's stub included, or assigns to the name `X`;
+* it quotes the package's own: `viz.show_source(nn.X)`, or one of its methods, `viz.show_source(nn.X.fwd)`;
+* a section says that it teaches it: `:::{names} nn.X`.
+"""
+
+import ast
+import inspect
+import re
+
+import pytest
+
+from mlax_tutorial import nn
+from tools.notebooks import fences, guards, sources
+from tools.notebooks.places import Book
+
+BOOK = Book()
+LAYERS = sorted(
+    name
+    for name in nn.__all__
+    if isinstance(value := getattr(nn, name), type) and issubclass(value, nn.Layer)
+)
+PART_TWO = range(11, 22)
+# Chapters that are not written yet, and what they owe. When a chapter is there, its row is no excuse any more: take it out.
+PLANNED = {
+    17: {"AvgPool", "Conv", "ConvTranspose", "MaxPool", "SumPool"},
+    18: {"BatchNorm", "Dropout", "GroupNorm", "LayerNorm", "RMSNorm", "SpectralNorm", "WeightNorm"},
+    19: {"Bidirectional", "Cell", "GRUCell", "LSTMCell", "RNNCell", "Recurrent"},
+    20: {"MultiHeadAttention", "Weights"},
+}
+# What is no layer to be derived, and why.
+BASES = {"Layer": "the contract of chapter 12, which every layer that is derived derives from"}
+
+
+def derived(book: Book, chapter: str) -> set[str]:
+    """The names that a chapter derives, layers or not."""
+    found = set()
+    for cell in sources.read(book, chapter).cells:
+        if cell.cell_type == "markdown":
+            found |= marked(cell.source)
+        elif tree := guards.parse(cell.source):
+            found |= written(tree) | quoted(tree)
+    return found
+
+
+def marked(text: str) -> set[str]:
+    """What its marks `:::{names}` say of the package `nn`."""
+    names = [
+        f"{part.title},{part.text}"
+        for part in fences.parts(text)
+        if not isinstance(part, str) and part.kind == "names"
+    ]
+    return set(re.findall(r"\bnn\.(\w+)", ",".join(names)))
+
+
+def written(tree: ast.Module) -> set[str]:
+    """The classes and names that a cell binds at its top."""
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    targets = [target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    return classes | {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def quoted(tree: ast.Module) -> set[str]:
+    """The X of `viz.show_source(nn.X)` and `viz.show_source(nn.X.fwd)`."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    calls = [call for call in calls if ast.unparse(call.func).endswith("show_source")]
+    return {
+        name for call in calls for item in call.args for name in re.findall(r"\bnn\.(\w+)", ast.unparse(item))
+    }
+
+
+def chapters() -> dict[int, str]:
+    """The chapters of Part II that are written, by their numbers."""
+    numbers = {sources.read(BOOK, name).chapter.get("number"): name for name in BOOK.names()}
+    return {number: numbers[number] for number in PART_TWO if number in numbers}
+
+
+def missing(layers, by_chapter: dict[int, set[str]], planned: dict[int, set[str]]) -> list[str]:
+    """The layers that no chapter derives, and that no chapter still to be written owes."""
+    excused = {name for number, names in planned.items() if number not in by_chapter for name in names}
+    return sorted(set(layers) - set().union(excused, *by_chapter.values()))
+
+
+def test_every_public_layer_is_derived_in_a_chapter():
+    by_chapter = {number: derived(BOOK, name) for number, name in chapters().items()}
+    assert by_chapter.keys() >= {11, 12, 13}
+    found = missing(set(LAYERS) - BASES.keys(), by_chapter, PLANNED)
+    assert not found, (
+        f"no chapter of Part II derives {', '.join(f'nn.{name}' for name in found)}: let a cell define a class of that name, quote "
+        "it by viz.show_source(nn.X), or mark the section that teaches it with `:::{names} nn.X`"
+    )
+
+
+def test_what_is_planned_is_public():
+    named = [name for names in PLANNED.values() for name in names]
+    assert set(named) | BASES.keys() <= set(LAYERS)
+    assert len(set(named)) == len(named)
+
+
+# The test's own tests
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Conv(nn.Layer):\n    ...",
+        "Conv = F(shift)",
+        "viz.show_source(nn.Conv)",
+        "show_source(nn.Series, nn.Conv.fwd)",
+    ],
+)
+def test_code_that_derives(code):
+    tree = ast.parse(code)
+    assert "Conv" in written(tree) | quoted(tree)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "layer = nn.Conv(3)",
+        "print(nn.Conv)",
+        "def use():\n    class Conv: pass",
+        "viz.show_source(optim.Conv)",
+    ],
+)
+def test_code_that_only_uses(code):
+    tree = ast.parse(code)
+    assert "Conv" not in written(tree) | quoted(tree)
+
+
+def test_a_mark_that_derives():
+    assert marked("## Conv\n\n:::{names} nn.Conv, jax.vmap\n:::\n\nText with `nn.Embed`.") == {"Conv"}
+
+
+def test_a_layer_that_no_chapter_derives_is_found():
+    by_chapter = {11: {"Linear", "relu"}, 12: {"Bias"}}
+    layers = ["Bias", "Conv", "Linear", "New"]
+    assert missing(layers, by_chapter, {17: {"Conv"}}) == ["New"]
+    assert missing(layers, by_chapter | {17: {"kernel"}}, {17: {"Conv"}}) == ["Conv", "New"]
+    assert missing(layers, by_chapter | {17: {"Conv", "New"}}, {17: {"Conv"}}) == []
+
+
+def test_a_new_public_layer_is_found():
+    assert {"Linear", "Conv", "Residual"} <= set(LAYERS) and "capture" not in LAYERS
+    assert all(inspect.isclass(getattr(nn, name)) for name in LAYERS)
