@@ -10,7 +10,10 @@ from mlax_tutorial.checking.laws import LayerSubject
 
 EPSILON = 1e-5
 # Laws whose programs take long to compile, and that the chapter is not about.
-COSTLY = {"scan and checkpoint", "init sharded", "shard_map", "gradients"}
+COSTLY = {"scan and checkpoint", "finite in half precision", "init sharded", "shard_map", "gradients"}
+
+# What may be float32 for half precision: the statistics, and what moves numbers about on the way to them.
+WIDE = laws.STATISTICS | {"select_n", "split", "concatenate", "slice", "pad", "transpose"}
 
 
 def drawn(*shape, seed=0):
@@ -32,9 +35,11 @@ def output(layer, x, trainables=(), **options):
     laws.LAYER["signature"](guarded := LayerSubject(layer, x.shape[1:]))
     y, _ = guarded.fwd(jnp.asarray(x), jax.tree.map(jnp.asarray, trainables), (), **options)
     if not is_array(y):
-        raise Failed(f"`fwd` should return an array and non_trainables, got {describe(y)}.", input=x)
+        raise Failed(f"`fwd` should return an array and non_trainables, got {describe(y)}.", input={"x": x})
     if y.shape != x.shape:
-        raise Failed(f"The output should have the shape of x, {x.shape}, but it has {y.shape}.", input=x)
+        raise Failed(
+            f"The output should have the shape of x, {x.shape}, but it has {y.shape}.", input={"x": x}
+        )
     return y
 
 
@@ -61,6 +66,6 @@ def no_overflow(layer, x):
         raise Failed(
             "Numbers of a few hundred have squares that are infinite in float16: convert x to float32 before you square it, and "
             "the result back to the dtype of x.",
-            input=x,
+            input={"x": x},
             got=y,
         )

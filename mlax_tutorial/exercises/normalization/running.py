@@ -46,7 +46,7 @@ def check(running):
             (after(mean, "mean", 1 - momentum), "The momentum is the other way round: in PyTorch it is the weight of the new value."),
             (after(total, "mean"), "The mean is taken over features, too: each feature has its own, over axis 0."),
             (after(total, "mean", 1 - momentum), "The mean is taken over features, too: each feature has its own, over axis 0."),
-            (mean, "This is the batch's own mean: the average should move to it by a quarter of the way."),
+            (mean, "This is the mean of the batch alone: the average should move to it by a quarter of the way."),
         ],
         "variance": [
             (after(variance, "variance", 1 - momentum), "The momentum is the other way round for the variance: it is the weight of the new value."),

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed, checks, laws
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.layers._layers import compare, variables
-from mlax_tutorial.exercises.normalization._compare import COSTLY, close
+from mlax_tutorial.exercises.normalization._compare import COSTLY, WIDE, close
 
 
 def _length(direction):
@@ -60,7 +60,7 @@ def check(WeightNormLinear):
         (X @ (g * v / columns**2), "The directions are divided by the square of their lengths: take the square root."),
     ]  # fmt: skip
     compare(layer, X, {"direction": v, "length": g}, (), X @ (g * v / columns), recognise)
-    checks.obeys_laws(layer, X, accumulates=laws.STATISTICS | {"transpose"}, but=COSTLY)
+    checks.obeys_laws(layer, X, accumulates=WIDE, but=COSTLY)
 
 
 exercise = Exercise(

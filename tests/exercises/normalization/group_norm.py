@@ -22,28 +22,28 @@ class Right(nn.Layer):
         return self.normalize(wide).astype(x.dtype), non_trainables
 
     def normalize(self, x):
-        split = x.reshape(*x.shape[:-1], self.groups, -1)
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
         return standardize(split, (-4, -3, -1)).reshape(x.shape)
 
 
 @answers.wrong("every second channel")
 class Strided(Right):
     def normalize(self, x):
-        split = x.reshape(*x.shape[:-1], -1, self.groups)
+        split = x.reshape(*x.shape[:-1], x.shape[-1] // self.groups, self.groups)
         return standardize(split, (-4, -3, -2)).reshape(x.shape)
 
 
 @answers.wrong("the number of groups comes first in the split")
 class SizeForNumber(Right):
     def normalize(self, x):
-        split = x.reshape(*x.shape[:-1], -1, self.groups)
+        split = x.reshape(*x.shape[:-1], x.shape[-1] // self.groups, self.groups)
         return standardize(split, (-4, -3, -1)).reshape(x.shape)
 
 
 @answers.wrong("examples of the batch share a mean")
 class OverTheBatch(Right):
     def normalize(self, x):
-        split = x.reshape(*x.shape[:-1], self.groups, -1)
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
         return standardize(split, tuple(i for i in range(split.ndim) if i != split.ndim - 2)).reshape(x.shape)
 
 
@@ -56,7 +56,7 @@ class AllChannels(Right):
 @answers.wrong("Each place has a mean of its own")
 class EachPlace(Right):
     def normalize(self, x):
-        split = x.reshape(*x.shape[:-1], self.groups, -1)
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
         return standardize(split, -1).reshape(x.shape)
 
 
@@ -77,14 +77,14 @@ class OneBatchAxis(Right):
 @answers.wrong("count the axes from the end")
 class FromTheFront(Right):
     def normalize(self, x):
-        split = x.reshape(*x.shape[:-1], self.groups, -1)
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
         return standardize(split, (1, 2, 4)).reshape(x.shape)
 
 
 @answers.wrong("should have the shape of x")
 class StaysSplit(Right):
     def normalize(self, x):
-        return standardize(x.reshape(*x.shape[:-1], self.groups, -1), (-4, -3, -1))
+        return standardize(x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups), (-4, -3, -1))
 
 
 @answers.wrong("infinite in float16")
@@ -94,6 +94,13 @@ class Narrow(Right):
 
 
 # Wrong ones that look right
+
+
+@answers.wrong("*any batch axes*")
+class NotForAnEmptyBatch(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, -1)
+        return standardize(split, (-4, -3, -1)).reshape(x.shape)
 
 
 @answers.wrong("*dtype outside*")

@@ -1,5 +1,7 @@
 """Answers to the exercise normalization.rms_norm."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -123,6 +125,7 @@ class BySums(Right):
 @answers.right
 class Flattened(Right):
     def divide(self, x):
-        flat = x.reshape(*x.shape[: x.ndim - self.axes], -1)
+        front = x.shape[: x.ndim - self.axes]
+        flat = x.reshape(*front, math.prod(x.shape[len(front) :]))
         y = flat / jnp.sqrt(jnp.mean(jnp.square(flat), -1, keepdims=True) + 1e-5)
         return y.reshape(x.shape)

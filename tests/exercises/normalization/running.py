@@ -90,7 +90,7 @@ def as_a_pair(averages, x, momentum):
     return tuple(follow(averages, momentum, x.mean(0), x.var(0, ddof=1)).values())
 
 
-@answers.wrong("the batch's own mean")
+@answers.wrong("a quarter of the way")
 def no_average(averages, x, momentum):
     x = stop(x)
     return {"mean": x.mean(0), "variance": x.var(0, ddof=1)}
