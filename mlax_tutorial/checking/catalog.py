@@ -26,6 +26,7 @@ TITLES = {
     "optimizers": "Optimizers",
     "training_loop": "The training loop",
     "objects": "From functions to objects",
+    "normalization": "Normalization and dropout",
 }
 
 

@@ -1,0 +1,89 @@
+"""Normalize groups of channels, with any batch axes in front."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.normalization._compare import (
+    COSTLY,
+    WIDE,
+    compare,
+    drawn,
+    no_overflow,
+    output,
+    standardized,
+)
+
+
+class GroupNorm(nn.Layer):
+    groups: int
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        *front, channels = x.shape
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        split = wide.reshape(*front, self.groups, channels // self.groups)
+        axes = (-4, -3, -1)
+        centered = split - jnp.mean(split, axes, keepdims=True)
+        variance = jnp.mean(centered**2, axes, keepdims=True)
+        y = centered * jax.lax.rsqrt(variance + 1e-5)
+        return y.reshape(x.shape).astype(x.dtype), non_trainables
+
+
+def _grouped(x, groups, axes=(-4, -3, -1)):
+    split = x.reshape(*x.shape[:-1], groups, -1)
+    return standardized(split, axes).reshape(x.shape)
+
+
+def _strided(x, groups):
+    split = x.reshape(*x.shape[:-1], -1, groups)
+    return standardized(split, (-4, -3, -2)).reshape(x.shape)
+
+
+def check(GroupNorm):
+    layer = checks.make(GroupNorm, 2)
+    x = drawn(3, 2, 2, 6)
+    recognise = [
+        (_strided(x, 2), "The groups are every second channel: they should be neighbors. Split the channels into (groups, channels of a group), in this order."),
+        (_grouped(x, 3), "There are 3 groups of 2 channels here, and there should be 2 groups of 3: the number of groups comes first in the split."),
+        (_grouped(x, 2, (0, 1, 2, 4)), "The examples of the batch share a mean: a group has a mean of its own in each example."),
+        (_grouped(x, 2, (1, 2, 3, 4)), "All channels of an example share a mean, so this is layer norm over three axes: each group has a mean of its own."),
+        (_grouped(x, 2, (4,)), "Each place has a mean of its own: height and width belong to what is averaged."),
+        (_grouped(x, 2, (1, 2)), "Each channel has a mean of its own, so this is instance norm: the channels of a group share one."),
+    ]  # fmt: skip
+    compare(output(layer, x), _grouped(x, 2), {"x": x, "groups": 2}, recognise)
+    for given, what in [
+        (x[0], "one picture without batch axes"),
+        (x[:, None], "pictures with two batch axes"),
+    ]:
+        try:
+            y = output(layer, given)
+        except Exception as error:
+            raise Failed(
+                f"For {what}, of shape {given.shape}, it raises {type(error).__name__}: count the axes from the end.",
+                input={"x": given},
+            ) from None
+        said = (
+            f"For {what}, of shape {given.shape}, the output is wrong: count the axes from the end, so that "
+            "batch axes may stand in front."
+        )
+        compare(y, _grouped(given, 2), {"x": given, "groups": 2}, otherwise=said)
+    no_overflow(layer, 300 * np.array([1.0, -1, 1, 1, -1, -1]).reshape(1, 1, 1, 6) * np.ones((1, 2, 2, 1)))
+    checks.obeys_laws(layer, x, accumulates=WIDE, but=COSTLY)
+
+
+exercise = Exercise(
+    title="Groups of channels",
+    stars=2,
+    minutes=12,
+    why="A reshape makes a new axis, and the one formula does the rest; axes counted from the end leave room for any batch.",
+    hints=(
+        "Split the last axis in two, normalize over height, width and the second of the two, and put it back. With axes "
+        "counted from the end it does not matter how many there are in front.",
+        "`*front, channels = x.shape` and `split = x.reshape(*front, groups, channels // groups)`. Now the last axis is -1, the groups "
+        "are -2, width and height -3 and -4: `standardize(split, (-4, -3, -1))`, in float32.",
+    ),
+    solution=GroupNorm,
+    check=check,
+)

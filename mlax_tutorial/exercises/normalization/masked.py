@@ -1,0 +1,121 @@
+"""Batch norm over what is real."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.normalization._compare import EPSILON, close, drawn
+
+
+def solution(x, mask):
+    mask = mask[..., None]
+    count = jnp.maximum(jnp.sum(mask), 1)
+    x = jnp.where(mask, x, 0.0)
+    mean = jnp.sum(x, axis=(0, 1)) / count
+    centered = jnp.where(mask, x - mean, 0.0)
+    variance = jnp.sum(centered**2, axis=(0, 1)) / count
+    return centered / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+MASK = np.array([[True, True, True, False], [True, False, False, False]])
+
+
+def check(masked):
+    x = drawn(2, 4, 3)
+    real, kept = x[MASK], MASK[..., None]
+    mean, variance = real.mean(0), real.var(0)
+    y = np.where(kept, (x - mean) / np.sqrt(variance + EPSILON), 0.0)
+    given = {"x": x, "mask": MASK}
+    got = _three(masked, x, MASK, given)
+
+    zeroed = np.where(kept, x, 0.0)
+    spread = np.square(zeroed - mean)
+    wrong_means = [
+        (zeroed.mean((0, 1)), "The mean is divided by the number of all places: divide the sum by the number of those that are real."),
+        (x.mean((0, 1)), "The mean is taken over all places, filled-up ones, too."),
+    ]  # fmt: skip
+    wrong_variances = [
+        (spread.mean((0, 1)), "The variance counts the filled-up places, which lie as far from the mean as zero does: set to zero what is squared, where the mask is false."),
+        (spread.sum((0, 1)) / len(real), "The variance counts the filled-up places, which lie as far from the mean as zero does: set to zero what is squared, where the mask is false."),
+        (np.where(kept, spread, 0).mean((0, 1)), "The variance is divided by the number of all places: divide by the number of those that are real."),
+        (x.var((0, 1)), "The variance is taken over all places, filled-up ones, too."),
+        (real.var(0, ddof=1), "The variance is unbiased: divide by the number of real places, not by one less."),
+        (np.sqrt(variance), "This is the standard deviation, and the variance is asked for."),
+    ]  # fmt: skip
+    wrong_outputs = [
+        ((zeroed - mean) / np.sqrt(variance + EPSILON), "Where the mask is false y should be zero: subtracting the mean put something there."),
+        ((x - mean) / np.sqrt(variance + EPSILON), "Where the mask is false y should be zero."),
+        (np.where(kept, (x - mean) / np.sqrt(variance), 0.0) if EPSILON == 0 else np.zeros(1), ""),
+    ]  # fmt: skip
+    for value, expected, what, recognise in [
+        (got[1], mean, "mean", wrong_means),
+        (got[2], variance, "variance", wrong_variances),
+        (got[0], y, "output", wrong_outputs),
+    ]:
+        if not close(value, expected):
+            said = next((text for wrong, text in recognise if close(value, wrong)), f"The {what} is wrong.")
+            raise Failed(said, input=given, expected=np.asarray(expected, np.float32), got=value)
+
+    poisoned = np.where(kept, x, np.nan).astype(np.float32)
+    shown = {"x": poisoned, "mask": MASK}
+    for value, expected in zip(_three(masked, poisoned, MASK, shown), (y, mean, variance)):
+        if not close(value, expected):
+            raise Failed(
+                "With NaN in the filled-up places the result is another one: NaN times zero is NaN. Choose with `jnp.where` before "
+                "anything is computed.",
+                input=shown,
+                expected=np.asarray(expected, np.float32),
+                got=value,
+            )
+
+    @jax.jit
+    def gradient(x, mask):
+        return jax.grad(lambda x: jnp.sum(jnp.sin(masked(x, mask)[0])))(x)
+
+    slope = gradient(jnp.asarray(poisoned), jnp.asarray(MASK))
+    if not np.all(np.isfinite(slope)):
+        raise Failed(
+            "With NaN in the filled-up places the gradient is NaN: behind the computation `jnp.where` comes too late, since zero times "
+            "NaN is NaN on the way back, too. Choose before anything is computed.",
+            input=shown,
+            got=slope,
+        )
+    nothing = np.zeros_like(MASK)
+    shown = {"x": x, "mask": nothing}
+    for value, what in zip(
+        _three(masked, x, nothing, shown), ("output is", "mean is", "variance is"), strict=True
+    ):
+        if np.any(np.asarray(value) != 0):
+            raise Failed(
+                f"Where nothing is real the {what} not zero: divide by the number of real places, but at least by 1.",
+                input=shown,
+                got=value,
+            )
+    checks.works_under_jit(masked, jnp.asarray(x), jnp.asarray(MASK))
+
+
+def _three(masked, x, mask, shown):
+    got = masked(jnp.asarray(x), jnp.asarray(mask))
+    if not isinstance(got, tuple) or len(got) != 3:
+        raise Failed("Return three arrays: y, the mean and the variance.", input=shown, got=got)
+    for value, shape, what in zip(got, (x.shape, x.shape[-1:], x.shape[-1:]), ("y", "mean", "variance")):
+        if np.shape(value) != shape:
+            raise Failed(f"The {what} should have the shape {shape}, got {np.shape(value)}.", input=shown)
+    return got
+
+
+exercise = Exercise(
+    title="Batch norm under a mask",
+    stars=3,
+    minutes=15,
+    why="Padding is in every batch of sequences: a mean that counts it depends on how long the longest neighbor is.",
+    hints=(
+        "First replace what is not real by zeros, with `jnp.where` and `mask[..., None]`. Then sums are right; but by what do you "
+        "divide them, and what does `x - mean` put where the zeros were?",
+        "`count = jnp.maximum(mask.sum(), 1)`; `mean = x.sum((0, 1)) / count`; `centered = jnp.where(mask[..., None], x - mean, 0.0)`; the "
+        "variance is the sum of the squares of that by `count`.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,128 @@
+"""Answers to the exercise normalization.drop_path."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.exercises.normalization.drop_path import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Right(nn.Layer):
+    rate: float
+    axes: int = 1
+    needs_key = True
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if inference_mode:
+            return x, non_trainables
+        return self.drop(x, key), non_trainables
+
+    def drop(self, x, key):
+        kept = jax.random.bernoulli(key, 1 - self.rate, self.mask_shape(x))
+        return jnp.where(kept, x / (1 - self.rate), 0)
+
+    def mask_shape(self, x):
+        return (*x.shape[: x.ndim - self.axes], *(1,) * self.axes)
+
+
+@answers.wrong("Each number is dropped by itself")
+class Dropout(Right):
+    def mask_shape(self, x):
+        return x.shape
+
+
+@answers.wrong("Whole features are dropped")
+class Features(Right):
+    def mask_shape(self, x):
+        return x.shape[-1:]
+
+
+@answers.wrong()  # nothing or everything, by the one draw
+class AllTogether(Right):
+    def mask_shape(self, x):
+        return (1,) * x.ndim
+
+
+@answers.wrong("divided by 1 - rate")
+class NotScaled(Right):
+    def drop(self, x, key):
+        return jnp.where(jax.random.bernoulli(key, 1 - self.rate, self.mask_shape(x)), x, 0)
+
+
+@answers.wrong("that of True")
+class KeepsByTheRate(Right):
+    def drop(self, x, key):
+        kept = jax.random.bernoulli(key, self.rate, self.mask_shape(x))
+        return jnp.where(kept, x / (1 - self.rate), 0)
+
+
+@answers.wrong("is divided by the rate")
+class DividesByTheRate(Right):
+    def drop(self, x, key):
+        return jnp.where(jax.random.bernoulli(key, 1 - self.rate, self.mask_shape(x)), x / self.rate, 0)
+
+
+@answers.wrong("With `axes=2`")
+class OneAxisAlways(Right):
+    def mask_shape(self, x):
+        return (*x.shape[:-1], 1)
+
+
+@answers.wrong("two batch axes in front")
+class FirstAxisOnly(Right):
+    def mask_shape(self, x):
+        return (x.shape[0], *(1,) * (x.ndim - 1))
+
+
+@answers.wrong("*inference needs no key*")
+class AlsoInInference(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return self.drop(x, key), non_trainables
+
+
+# Wrong ones that look right
+
+
+@answers.wrong()
+class OwnKey(Right):
+    def drop(self, x, key):
+        return super().drop(x, jax.random.key(0))
+
+
+@answers.wrong()
+class NothingDropped(Right):
+    def drop(self, x, key):
+        return x
+
+
+@answers.wrong()
+class NoKeySaid(Right):
+    needs_key = False
+
+
+# Right ones of unusual style
+
+
+@answers.right
+class ByProduct(Right):
+    def drop(self, x, key):
+        kept = jax.random.bernoulli(key, 1 - self.rate, self.mask_shape(x))
+        return x * (kept / (1 - self.rate)).astype(x.dtype)
+
+
+@answers.right
+class AroundThePackage(Right):
+    def drop(self, x, key):
+        shared = tuple(range(-self.axes, 0))
+        return nn.Dropout(self.rate, shared_axes=shared).fwd(x, (), (), key=key)[0]
+
+
+@answers.right
+class ByExpandDims(Right):
+    def drop(self, x, key):
+        kept = jax.random.bernoulli(key, 1 - self.rate, x.shape[: x.ndim - self.axes])
+        kept = jnp.expand_dims(kept, tuple(range(-self.axes, 0)))
+        return jnp.where(kept, x / (1 - self.rate), jnp.zeros_like(x))

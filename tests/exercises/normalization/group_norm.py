@@ -1,0 +1,134 @@
+"""Answers to the exercise normalization.group_norm."""
+
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.exercises.normalization.group_norm import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def standardize(x, axes):
+    x = x - jnp.mean(x, axes, keepdims=True)
+    return x / jnp.sqrt(jnp.mean(x**2, axes, keepdims=True) + 1e-5)
+
+
+class Right(nn.Layer):
+    groups: int
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        return self.normalize(wide).astype(x.dtype), non_trainables
+
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        return standardize(split, (-4, -3, -1)).reshape(x.shape)
+
+
+@answers.wrong("every second channel")
+class Strided(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], x.shape[-1] // self.groups, self.groups)
+        return standardize(split, (-4, -3, -2)).reshape(x.shape)
+
+
+@answers.wrong("the number of groups comes first in the split")
+class SizeForNumber(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], x.shape[-1] // self.groups, self.groups)
+        return standardize(split, (-4, -3, -1)).reshape(x.shape)
+
+
+@answers.wrong("examples of the batch share a mean")
+class OverTheBatch(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        return standardize(split, tuple(i for i in range(split.ndim) if i != split.ndim - 2)).reshape(x.shape)
+
+
+@answers.wrong("this is layer norm over three axes")
+class AllChannels(Right):
+    def normalize(self, x):
+        return standardize(x, (-3, -2, -1))
+
+
+@answers.wrong("Each place has a mean of its own")
+class EachPlace(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        return standardize(split, -1).reshape(x.shape)
+
+
+@answers.wrong("this is instance norm")
+class EachChannel(Right):
+    def normalize(self, x):
+        return standardize(x, (-3, -2))
+
+
+@answers.wrong("count the axes from the end")
+class OneBatchAxis(Right):
+    def normalize(self, x):
+        batch, height, width, channels = x.shape
+        split = x.reshape(batch, height, width, self.groups, channels // self.groups)
+        return standardize(split, (1, 2, 4)).reshape(x.shape)
+
+
+@answers.wrong("count the axes from the end")
+class FromTheFront(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        return standardize(split, (1, 2, 4)).reshape(x.shape)
+
+
+@answers.wrong("should have the shape of x")
+class StaysSplit(Right):
+    def normalize(self, x):
+        return standardize(x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups), (-4, -3, -1))
+
+
+@answers.wrong("infinite in float16")
+class Narrow(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return self.normalize(x), non_trainables
+
+
+# Wrong ones that look right
+
+
+@answers.wrong("*any batch axes*")
+class NotForAnEmptyBatch(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, -1)
+        return standardize(split, (-4, -3, -1)).reshape(x.shape)
+
+
+@answers.wrong("*dtype outside*")
+class StaysWide(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return self.normalize(x.astype(jnp.promote_types(x.dtype, jnp.float32))), non_trainables
+
+
+# Right ones of unusual style
+
+
+@answers.right
+class AroundThePackage(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return nn.GroupNorm(self.groups, axes=3).fwd(x, trainables, non_trainables)
+
+
+@answers.right
+class PartByPart(Right):
+    def normalize(self, x):
+        parts = jnp.split(x, self.groups, axis=-1)
+        return jnp.concatenate([standardize(part, (-3, -2, -1)) for part in parts], axis=-1)
+
+
+@answers.right
+class WithNegativeAxesCounted(Right):
+    def normalize(self, x):
+        split = jnp.reshape(x, (*x.shape[:-1], self.groups, x.shape[-1] // self.groups))
+        mean = split.mean((-4, -3, -1), keepdims=True)
+        variance = split.var((-4, -3, -1), keepdims=True)
+        return jnp.reshape((split - mean) / jnp.sqrt(variance + 1e-5), x.shape)

@@ -1,0 +1,134 @@
+"""Answers to the exercise normalization.masked."""
+
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.normalization.masked import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+@answers.wrong("divided by the number of all places")
+def mean_of_zeros(x, mask):
+    mask = mask[..., None]
+    x = jnp.where(mask, x, 0.0)
+    mean = x.mean((0, 1))
+    y = jnp.where(mask, x - mean, 0.0)
+    variance = (y**2).sum((0, 1)) / jnp.maximum(mask.sum(), 1)
+    return y / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+@answers.wrong("over all places, filled-up ones, too")
+def mask_ignored(x, mask):
+    mean, variance = x.mean((0, 1)), x.var((0, 1))
+    return jnp.where(mask[..., None], (x - mean) / jnp.sqrt(variance + 1e-5), 0.0), mean, variance
+
+
+@answers.wrong("counts the filled-up places")
+def zeros_in_the_variance(x, mask):
+    mask = mask[..., None]
+    count = jnp.maximum(mask.sum(), 1)
+    x = jnp.where(mask, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    variance = ((x - mean) ** 2).sum((0, 1)) / count
+    return jnp.where(mask, (x - mean) / jnp.sqrt(variance + 1e-5), 0.0), mean, variance
+
+
+@answers.wrong("Where the mask is false y should be zero")
+def not_zero_outside(x, mask):
+    mask = mask[..., None]
+    count = jnp.maximum(mask.sum(), 1)
+    x = jnp.where(mask, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    variance = (jnp.where(mask, x - mean, 0.0) ** 2).sum((0, 1)) / count
+    return (x - mean) / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+@answers.wrong("NaN times zero is NaN")
+def by_products(x, mask):
+    real = mask[..., None].astype(x.dtype)
+    count = jnp.maximum(real.sum(), 1)
+    mean = (x * real).sum((0, 1)) / count
+    y = (x - mean) * real
+    variance = (y**2).sum((0, 1)) / count
+    return y / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+@answers.wrong("the gradient is NaN")
+def chosen_too_late(x, mask):
+    mask = mask[..., None]
+    count = jnp.maximum(mask.sum(), 1)
+    mean = jnp.where(mask, x, 0.0).sum((0, 1)) / count
+    variance = jnp.where(mask, (x - mean) ** 2, 0.0).sum((0, 1)) / count
+    return jnp.where(mask, (x - mean) / jnp.sqrt(variance + 1e-5), 0.0), mean, variance
+
+
+@answers.wrong("at least by 1")
+def nothing_is_real(x, mask):
+    mask = mask[..., None]
+    count = mask.sum()
+    x = jnp.where(mask, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    y = jnp.where(mask, x - mean, 0.0)
+    variance = (y**2).sum((0, 1)) / count
+    return y / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+@answers.wrong("unbiased")
+def unbiased(x, mask):
+    mask = mask[..., None]
+    count = jnp.maximum(mask.sum(), 2)
+    x = jnp.where(mask, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    y = jnp.where(mask, x - mean, 0.0)
+    variance = (y**2).sum((0, 1)) / (count - 1)
+    return y / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+# Wrong ones that look right
+
+
+@answers.wrong("three arrays")
+def output_alone(x, mask):
+    return jnp.where(mask[..., None], x, 0.0)
+
+
+@answers.wrong()
+def selected(x, mask):  # shapes that depend on values: not under jit
+    real = x[mask]
+    mean, variance = real.mean(0), real.var(0)
+    return jnp.where(mask[..., None], (x - mean) / jnp.sqrt(variance + 1e-5), 0.0), mean, variance
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_numpy_s_where(x, mask):
+    real = mask[:, :, None]
+    n = mask.sum().clip(1)
+    mean = x.sum((0, 1), where=real) / n
+    x = jnp.where(real, x, mean)
+    variance = jnp.sum((x - mean) ** 2, (0, 1)) / n
+    return (x - mean) / (variance + 1e-5) ** 0.5, mean, variance
+
+
+@answers.right
+def flattened(x, mask):
+    flat, real = x.reshape(-1, x.shape[-1]), mask.reshape(-1, 1)
+    flat = jnp.where(real, flat, 0.0)
+    count = jnp.maximum(jnp.sum(real), 1)
+    mean = flat.sum(0) / count
+    far = jnp.where(real, flat - mean, 0.0)
+    variance = (far * far).sum(0) / count
+    return (far / jnp.sqrt(variance + 1e-5)).reshape(x.shape), mean, variance
+
+
+@answers.right
+def by_weights(x, mask):
+    weights = mask / jnp.maximum(mask.sum(), 1)
+    x = jnp.where(mask[..., None], x, 0.0)
+    mean = jnp.einsum("bl,blf->f", weights, x, precision="highest")
+    far = jnp.where(mask[..., None], x - mean, 0.0)
+    variance = jnp.einsum("bl,blf->f", weights, far**2, precision="highest")
+    return far / jnp.sqrt(variance + 1e-5), mean, variance
