@@ -199,7 +199,7 @@ def hold_out(train_set):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--epochs", type=int, default=26)
+    parser.add_argument("--epochs", type=int, default=14)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where the whole set's four files are, or shall be put")
     parser.add_argument("--embedded", action="store_true", help="for a quick look: the part in the package")
