@@ -1,7 +1,7 @@
 """``viz.convolution``: which inputs each output of a layer sees, through one layer or a series of them.
 
-Nothing is known of the layers but what they do: one part of the input after the other is made NaN, and where the output is NaN,
-it has seen it. So a layer of the reader's own is shown as the package's are. The markup is made in `_windows_page`.
+Nothing is known of the layers but what they do: one part of the input after the other is made NaN, infinite, and minus infinite (a
+maximum may pass by the first and the last), and an output that changes has seen it. So a layer of the reader's own is shown as the package's are. The markup is made in `_windows_page`.
 """
 
 import dataclasses
@@ -197,22 +197,32 @@ def _look(layer, shape, dtype, channel_axis):
             fits = False
         if not fits:  # a layer that takes no batch
             y = jax.vmap(lambda x: layer.fwd(x, *variables, inference_mode=True)[0])(batch)
-        return np.asarray(jnp.isnan(y))
+        return np.asarray(y, np.float32)
+
+    def notices(batch):
+        """Where the outputs of a batch, in which NaN marks what is probed, differ from those of the numbers without."""
+        usual, marked = call(base[None]), np.isnan(batch)
+        if not np.isfinite(usual).all():
+            raise ValueError(
+                f"viz.convolution: {_name(layer)} returns NaN or infinity for ordinary numbers, so nothing can be told"
+            )
+        seen = False
+        for value in (np.nan, np.inf, -np.inf):
+            y = call(np.where(marked, np.float32(value), batch))
+            with np.errstate(invalid="ignore"):
+                seen |= ~(np.abs(y - usual) <= 1e-2 * (1 + np.abs(usual)))
+        return seen
 
     channel = channel_axis % len(shape)
     spatial = [axis for axis in range(len(shape)) if axis != channel]
     probes = [(axis, i) for axis in (*spatial, channel) for i in range(shape[axis])]
-    batch = np.repeat(base[None], len(probes) + 1, axis=0)
+    batch = np.repeat(base[None], len(probes), axis=0)
     for row, (axis, i) in enumerate(probes):
         batch[(row, *[slice(None)] * axis, i)] = np.nan
-    seen = call(batch)
+    seen = notices(batch)
     if seen.ndim != len(shape) + 1:
         return None
     returned = seen.shape[1:]
-    if seen[-1].any():
-        raise ValueError(
-            f"viz.convolution: {_name(layer)} returns NaN for ordinary numbers, so nothing can be told"
-        )
     if np.prod([returned[axis] for axis in spatial]) > MOST:
         raise ValueError(
             f"viz.convolution: {_name(layer)} returns more than {MOST:,} places: show a smaller x"
@@ -223,30 +233,30 @@ def _look(layer, shape, dtype, channel_axis):
         matrices.append(seen[start : start + shape[axis]].any(axis=others))
         start += shape[axis]
     places, mixing = tuple(matrices[:-1]), matrices[-1]
-    if len(spatial) == 2 and not _apart(call, base, places, spatial, channel):
-        places = (_all_places(call, base, spatial, channel),)
+    if len(spatial) == 2 and not _apart(notices, base, places, spatial, channel):
+        places = (_all_places(notices, base, spatial, channel),)
     return places, mixing, returned
 
 
-def _apart(call, base, places, spatial, channel):
+def _apart(notices, base, places, spatial, channel):
     """Whether an output sees a place if it sees its row and its column, tried at a few."""
     tried = [tuple(round(part * (base.shape[axis] - 1)) for part, axis in zip(parts, spatial))
              for parts in ((0, 0), (1, 0), (0.5, 0.5), (0.3, 0.7), (0.6, 0.4), (1, 1))]  # fmt: skip
-    seen = _at(call, base, tried, spatial, channel)
+    seen = _at(notices, base, tried, spatial, channel)
     return all(np.array_equal(got, np.outer(places[0][i], places[1][j])) for got, (i, j) in zip(seen, tried))
 
 
-def _at(call, base, tried, spatial, channel):
+def _at(notices, base, tried, spatial, channel):
     batch = np.repeat(base[None], len(tried), axis=0)
     for row, place in enumerate(tried):
         index = [slice(None)] * base.ndim
         for axis, i in zip(spatial, place):
             index[axis] = i
         batch[(row, *index)] = np.nan
-    return call(batch).any(axis=channel + 1)
+    return notices(batch).any(axis=channel + 1)
 
 
-def _all_places(call, base, spatial, channel):
+def _all_places(notices, base, spatial, channel):
     """A matrix over all places, where rows and columns do not go apart."""
     size = [base.shape[axis] for axis in spatial]
     everywhere = list(np.ndindex(*size))
@@ -254,7 +264,7 @@ def _all_places(call, base, spatial, channel):
         raise ValueError(
             f"viz.convolution: a layer that is no window needs at most {MOST // 4:,} places, got {len(everywhere):,}: show a smaller x"
         )
-    seen = _at(call, base, everywhere, spatial, channel)
+    seen = _at(notices, base, everywhere, spatial, channel)
     return seen.reshape(len(everywhere), -1)
 
 
