@@ -59,10 +59,10 @@ def page(sight) -> str:
 <div class="viz-convolution-grids">{grids}</div>
 <table><thead><tr><th scope="col">layer</th><th scope="col">its window</th><th scope="col">receptive field</th><th scope="col">channels it sees</th></tr></thead>
 <tbody>{table}</tbody></table>"""
-    rest = f" {', '.join(map(_short, sight.rest))} behind it sees all places." if sight.rest else ""
+    rest = f" Not shown, since it has no places: {', '.join(map(_short, sight.rest))}." if sight.rest else ""
     caption = (
         f"What one output of {_figure.code(sight.name)} sees. From the chosen output, at the right, one goes back layer by layer: colored cells lead "
-        "to it, and the darker a cell, the more ways there are. The slider goes through the outputs, row by row; in the last grid, "
+        "to it, and the stronger the color, the more ways there are. The slider goes through the outputs, row by row; in the last grid, "
         f"you can click one.{html.escape(rest)}"
     )
     data = {"shapes": [list(shape) for shape in shapes], "maps": [_map(stage) for stage in stages]}
@@ -98,7 +98,7 @@ def _two(shape):
 def _widths(shapes):
     """How wide each grid is shown, in pixels: cells are about as large everywhere, within limits."""
     largest = max(_two(shape)[1] for shape in shapes)
-    cell = max(5.0, min(16.0, 260 / largest))
+    cell = max(4.0, min(14.0, 190 / largest))
     return [max(36, round(cell * _two(shape)[1])) for shape in shapes]
 
 
