@@ -61,7 +61,7 @@ def page(sight) -> str:
 <tbody>{table}</tbody></table>"""
     rest = f" Not shown, since it has no places: {', '.join(map(_short, sight.rest))}." if sight.rest else ""
     caption = (
-        f"What one output of {_figure.code(sight.name)} sees. From the chosen output, at the right, one goes back layer by layer: colored cells lead "
+        f"What one output of {_figure.code(sight.name)} sees. From the chosen output, in the last grid, one goes back layer by layer: colored cells lead "
         "to it, and the stronger the color, the more ways there are. The slider goes through the outputs, row by row; in the last grid, "
         f"you can click one.{html.escape(rest)}"
     )
