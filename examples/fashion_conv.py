@@ -87,6 +87,7 @@ def on_device(part):
     return jnp.asarray(part.images, jnp.float32)[..., None] / 255, jnp.asarray(part.labels)
 
 
+@jax.jit
 def augment(key, images):
     """Turn half of the images ``(n, height, width, channels)`` left to right, and shift each by a pixel or none."""
     flip_key, shift_key = jax.random.split(key)
@@ -104,19 +105,19 @@ def augment(key, images):
 
 @jax.jit
 def take(number, order, keys, images, labels):
-    """The key and the batch of one step. Op by op, the three would be dispatched one after the other."""
-    key, augment_key = jax.random.split(keys[number])
-    return key, augment(augment_key, images[order[number]]), labels[order[number]]
+    """The keys and the batch of one step. Op by op, the four would be dispatched one after the other."""
+    return keys[number, 0], keys[number, 1], images[order[number]], labels[order[number]]
 
 
 def run_epoch(step, optimizer, run, images, labels):
     """One epoch; ``run`` holds all that it depends on: the state, the key, and the number of epochs done."""
     key, order_key, steps_key = jax.random.split(run["key"], 3)
     order = training.batches(order_key, len(images), BATCH_SIZE)
-    keys = jax.random.split(steps_key, len(order))
+    keys = jax.vmap(jax.random.split)(jax.random.split(steps_key, len(order)))  # two for each step
     state, losses = run["state"], []
     for number in range(len(order)):
-        state, loss = step(optimizer, state, *take(number, order, keys, images, labels))
+        step_key, augment_key, x, y = take(number, order, keys, images, labels)
+        state, loss = step(optimizer, state, step_key, augment(augment_key, x), y)
         losses.append(loss)  # on the device: float(loss) would wait for each step
     run = {"state": state, "key": key, "epoch": run["epoch"] + 1}
     return run, float(np.mean(jax.device_get(losses)))
