@@ -27,6 +27,7 @@ TITLES = {
     "training_loop": "The training loop",
     "objects": "From functions to objects",
     "normalization": "Normalization and dropout",
+    "convolution": "Convolution and pooling",
 }
 
 

@@ -9,6 +9,7 @@
 - ``ranges`` shows which floating-point formats can hold the numbers of a tree, and what a loss scale would change.
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
 - ``model`` unfolds a model: its layers, what flows between them, weights, bytes, FLOPs, and who gets a random key.
+- ``convolution`` shows which inputs each output of a convolution or a pooling sees, through a series of layers.
 - ``descent`` follows optimizers over a function of two numbers, step by step.
 - ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
@@ -23,6 +24,7 @@ from mlax_tutorial.viz.style import subplots
 
 __all__ = [
     "batch",
+    "convolution",
     "descent",
     "jit_cache",
     "key_tree",
@@ -49,6 +51,7 @@ _LATE = {
     "passes": "mlax_tutorial.viz.reverse",
     "traceback": "mlax_tutorial.viz.failures",
     "jit_cache": "mlax_tutorial.viz.caches",
+    "convolution": "mlax_tutorial.viz.windows",
     "descent": "mlax_tutorial.viz.descents",
     "timeline": "mlax_tutorial.viz.timelines",
 }

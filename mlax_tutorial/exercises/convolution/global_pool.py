@@ -1,0 +1,90 @@
+"""The mean over the steps of a sequence that are real."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(x, lengths):
+    real = jnp.arange(x.shape[1]) < lengths[:, None]  # (n, steps)
+    total = jnp.sum(jnp.where(real[..., None], x, 0), axis=1)
+    return total / jnp.maximum(lengths, 1)[:, None].astype(x.dtype)
+
+
+X = np.array(
+    [
+        [[1.0, 2.0], [3.0, -4.0], [5.0, 9.0], [7.0, 1.0]],
+        [[2.0, 8.0], [4.0, -2.0], [50.0, 60.0], [70.0, 80.0]],
+        [[6.0, 5.0], [30.0, 20.0], [40.0, 10.0], [90.0, 70.0]],
+    ],
+    np.float32,
+)
+LENGTHS = np.array([4, 2, 1], np.int32)
+
+
+def check(global_pool):
+    x, lengths = jnp.asarray(X), jnp.asarray(LENGTHS)
+    expected = np.stack([row[:length].mean(axis=0) for row, length in zip(X, LENGTHS)])
+    real = (np.arange(4) < LENGTHS[:, None])[..., None]
+    recognise = [
+        (X.mean(axis=1), "This averages over the padding, too."),
+        ((X * real).mean(axis=1), "The sum is right, but it is divided by all steps: divide by the length of each sequence."),
+        ((X * real).sum(axis=1), "This is the sum over the real steps: divide by how many they are."),
+        (np.stack([row[: length + 1].mean(axis=0) for row, length in zip(X, LENGTHS)]), "One step too many counts: of a sequence of length 2 the steps 0 and 1 are real."),
+        (np.where(real, X, -np.inf).max(axis=1), "This is the maximum; the mean is asked for."),
+    ]  # fmt: skip
+    got = global_pool(x, lengths)
+    if getattr(got, "shape", None) == expected.shape:
+        for wrong, said in recognise:
+            if np.allclose(got, wrong, rtol=1e-3) and not np.allclose(got, expected, rtol=1e-3):
+                raise Failed(said, input={"x": x, "lengths": lengths}, expected=expected, got=got)
+    checks.same(got, jnp.asarray(expected), input={"x": x, "lengths": lengths}, rtol=1e-3)
+    _ignores_what_is_there(global_pool, real)
+    _empty(global_pool, x)
+    checks.works_under_jit(global_pool, x, lengths)
+    half = global_pool(x.astype(jnp.bfloat16), lengths)
+    if half.dtype != jnp.bfloat16:
+        raise Failed(
+            f"For bfloat16 the result should be bfloat16, got {half.dtype}: convert what you divide by to the dtype of x."
+        )
+
+
+def _ignores_what_is_there(global_pool, real):
+    x = jnp.asarray(np.where(real, X, np.nan))
+    got = global_pool(x, jnp.asarray(LENGTHS))
+    if np.isnan(got).any():
+        raise Failed(
+            "A NaN in the padding reaches the result. A NaN times 0 is NaN: choose with `jnp.where`, in place of a product with a mask.",
+            input={"x": x, "lengths": LENGTHS},
+            got=got,
+        )
+    slope = jax.grad(lambda x: jnp.sum(global_pool(x, jnp.asarray(LENGTHS))))(x)
+    if np.isnan(slope).any() or np.any(np.where(real, 0, slope) != 0):
+        raise Failed("The gradient does not ignore the padding: there it should be 0.", got=slope)
+
+
+def _empty(global_pool, x):
+    none = jnp.array([2, 0, 4])
+    got = global_pool(x, none)
+    if np.any(np.asarray(got)[1] != 0):
+        raise Failed(
+            "A sequence of length 0 should give zeros: divide by `jnp.maximum(lengths, 1)`, say.",
+            input={"lengths": none},
+            got=got,
+        )
+
+
+exercise = Exercise(
+    title="A mean that ignores padding",
+    stars=2,
+    minutes=8,
+    why="Shapes are fixed under `jit`, lengths are not: what is padding has to be said by values, and must not leak into the result.",
+    hints=(
+        "`jnp.arange(x.shape[1]) < lengths[:, None]` is True where a step is real; give it a last axis to go with the channels.",
+        "`jnp.where(real[..., None], x, 0)`, summed over axis 1, divided by `jnp.maximum(lengths, 1)` in the dtype of x.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,78 @@
+"""A convolution of slices and one product."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.convolution._reference import convolve, waves
+from mlax_tutorial.exercises.layers._layers import compare, subject, variables
+
+
+class PatchConv(nn.Layer):
+    out_channels: int
+    size: int
+
+    def init(self, key, x):
+        shape = (self.size, self.size, x.shape[-1], self.out_channels)
+        return {"kernel": jax.nn.initializers.lecun_normal()(key, shape, x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        height, width = x.shape[-3] - self.size + 1, x.shape[-2] - self.size + 1
+        taps = [x[..., i : i + height, j : j + width, :] for i in range(self.size) for j in range(self.size)]
+        kernel = trainables["kernel"].astype(x.dtype).reshape(-1, self.out_channels)
+        return jnp.concatenate(taps, axis=-1) @ kernel, non_trainables
+
+
+def check(PatchConv):
+    layer, x = checks.make(PatchConv, 3, 2), waves(2, 4, 5, 2)
+    variables(layer, x, {"kernel": (2, 2, 2, 3)})
+    kernel = waves(2, 2, 2, 3)
+    recognise = [
+        (convolve(x, kernel[::-1, ::-1]), "This turns the kernel round by 180 degrees: slide it as it is."),
+        (
+            convolve(x, kernel.swapaxes(0, 1)),
+            "Rows and columns of the window are swapped: in the kernel the rows come first, so let `i` be the outer loop.",
+        ),
+        (convolve(x, kernel.reshape(2, 4, 3).swapaxes(0, 1).reshape(2, 2, 2, 3)), _ORDER),
+    ]
+    y, _ = subject(layer).fwd(jnp.asarray(x), {"kernel": jnp.asarray(kernel)}, ())
+    if jnp.shape(y) == (2, 4, 5, 3):
+        raise Failed(
+            "The output is as large as the input: no padding is wanted here, so a window of 2 fits into 4 rows 3 times."
+        )
+    compare(layer, x, {"kernel": kernel}, (), convolve(x, kernel), recognise)
+    program = str(jax.make_jaxpr(layer.fwd)(jnp.asarray(x), {"kernel": jnp.asarray(kernel)}, ()))
+    if "conv_general_dilated" in program:
+        raise Failed(
+            "The numbers are right, but this asks for `conv_general_dilated`: use slices and a product."
+        )
+    drawn, _ = layer.init(jax.random.key(1), jax.ShapeDtypeStruct((7, 7, 30), jnp.float32))
+    share = float(np.var(drawn["kernel"])) * 2 * 2 * 30
+    if not 0.6 < share < 1.5:
+        raise Failed(
+            f"The variance of the kernel is {share:.2g} times 1 / (size * size * in): draw it with lecun_normal in the shape "
+            "(size, size, in, out), so that the initializer finds the inputs."
+        )
+    checks.obeys_laws(layer, x, but={"finite in half precision", "init sharded"})
+
+
+_ORDER = (
+    "The numbers of a patch stand in another order than those of the kernel: rows of the window first, then columns, then "
+    "channels. Joined along the last axis, whole slices have this order."
+)
+
+exercise = Exercise(
+    title="A convolution of slices and one product",
+    stars=2,
+    minutes=12,
+    why="A convolution is a matrix product in which many rows share their numbers; that is how most libraries compute it.",
+    hints=(
+        "There are `x.shape[-3] - size + 1` rows of outputs. For each (i, j) in the window, take the slice of x that lies under this "
+        "weight, as large as the output; join all of them along the last axis.",
+        "`jnp.concatenate(slices, axis=-1) @ kernel.reshape(-1, self.out_channels)`, with the kernel in the dtype of x.",
+    ),
+    solution=PatchConv,
+    check=check,
+)

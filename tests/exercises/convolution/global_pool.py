@@ -1,0 +1,94 @@
+"""Answers to the exercise convolution.global_pool."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.convolution.global_pool import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def real(x, lengths):
+    return (jnp.arange(x.shape[1]) < lengths[:, None])[..., None]
+
+
+def divisor(x, lengths):
+    return jnp.maximum(lengths, 1)[:, None].astype(x.dtype)
+
+
+@answers.wrong("averages over the padding, too")
+def all_steps(x, lengths):
+    return x.mean(axis=1)
+
+
+@answers.wrong("it is divided by all steps")
+def divides_by_all(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).mean(axis=1)
+
+
+@answers.wrong("This is the sum over the real steps")
+def only_the_sum(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).sum(axis=1)
+
+
+@answers.wrong("A NaN in the padding reaches the result")
+def by_product(x, lengths):
+    return (x * real(x, lengths).astype(x.dtype)).sum(axis=1) / divisor(x, lengths)
+
+
+@answers.wrong("One step too many")
+def one_more(x, lengths):
+    mask = (jnp.arange(x.shape[1]) <= lengths[:, None])[..., None]
+    return jnp.where(mask, x, 0).sum(axis=1) / jnp.minimum(lengths + 1, x.shape[1])[:, None].astype(x.dtype)
+
+
+@answers.wrong("should give zeros")
+def divides_by_zero(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).sum(axis=1) / lengths[:, None].astype(x.dtype)
+
+
+@answers.wrong("This is the maximum")
+def maximum(x, lengths):
+    return jnp.where(real(x, lengths), x, -jnp.inf).max(axis=1)
+
+
+@answers.wrong("the result should be bfloat16")
+def always_float32(x, lengths):
+    mean = jnp.where(real(x, lengths), x, 0).sum(axis=1) / jnp.maximum(lengths, 1)[:, None]
+    return mean.astype(jnp.float32)
+
+
+@answers.wrong()
+def by_a_loop(x, lengths):
+    return jnp.stack([row[: int(length)].mean(axis=0) for row, length in zip(x, lengths)])
+
+
+@answers.right
+def mends_the_result(x, lengths):
+    total = jnp.where(real(x, lengths), x, 0).sum(axis=1)
+    mean = total / lengths[:, None].astype(x.dtype)
+    return jnp.where(lengths[:, None] > 0, mean, 0)
+
+
+@answers.right
+def by_mean_where(x, lengths):
+    mask = jnp.broadcast_to(real(x, lengths), x.shape)
+    total = jnp.sum(x, axis=1, where=mask)
+    return total / divisor(x, lengths)
+
+
+@answers.right
+def by_vmap(x, lengths):
+    def one(steps, length):
+        kept = jnp.where((jnp.arange(len(steps)) < length)[:, None], steps, 0)
+        return kept.sum(axis=0) / jnp.maximum(length, 1).astype(steps.dtype)
+
+    return jax.vmap(one)(x, lengths)
+
+
+@answers.right
+def by_einsum(x, lengths):
+    mask = real(x, lengths)
+    weights = mask[..., 0] / jnp.maximum(lengths, 1)[:, None]
+    return jnp.einsum("nsc,ns->nc", jnp.where(mask, x, 0), weights.astype(x.dtype))

@@ -1,0 +1,85 @@
+"""Answers to the exercise convolution.transposed."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from mlax_tutorial.exercises.convolution.transposed import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+NUMBERS = ("NHWC", "HWIO", "NHWC")
+
+
+def convolve(x, kernel, stride):
+    return lax.conv_general_dilated(x, kernel, (stride, stride), "VALID", dimension_numbers=NUMBERS)
+
+
+def to_shape(x, shape):
+    return jnp.pad(x, [(0, wanted - size) for size, wanted in zip(x.shape, shape)])
+
+
+@answers.wrong("turned round by 180 degrees")
+def plain_call(y, kernel, stride, shape):
+    x = lax.conv_transpose(y, kernel.swapaxes(2, 3), (stride, stride), "VALID", dimension_numbers=NUMBERS)
+    return to_shape(x, shape)
+
+
+@answers.wrong("leaves some inputs out at the end")
+def too_small(y, kernel, stride, shape):
+    return lax.conv_transpose(y, kernel, (stride, stride), "VALID", dimension_numbers=NUMBERS, transpose_kernel=True)  # fmt: skip
+
+
+@answers.wrong("Unpack it")
+def tuple_of_one(y, kernel, stride, shape):
+    return jax.vjp(lambda x: convolve(x, kernel, stride), jnp.zeros(shape, y.dtype))[1](y)
+
+
+@answers.wrong("it does not average")
+def averages(y, kernel, stride, shape):
+    return tuple_of_one(y, kernel, stride, shape)[0] / stride**2
+
+
+@answers.wrong("`return` missing")
+def no_return(y, kernel, stride, shape):
+    jax.linear_transpose(lambda x: convolve(x, kernel, stride), jax.ShapeDtypeStruct(shape, y.dtype))(y)
+
+
+@answers.wrong()
+def the_kernel_s_gradient(y, kernel, stride, shape):
+    return jax.vjp(lambda k: convolve(jnp.ones(shape), k, stride), kernel)[1](y)[0]
+
+
+@answers.wrong()
+def first_stride_only(y, kernel, stride, shape):
+    x = jax.image.resize(y, (shape[0], shape[1], shape[2], y.shape[-1]), "nearest")
+    return convolve(
+        jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), kernel[::-1, ::-1].swapaxes(2, 3), 1
+    ).astype(y.dtype)
+
+
+@answers.right
+def by_vjp(y, kernel, stride, shape):
+    _, pullback = jax.vjp(lambda x: convolve(x, kernel, stride), jnp.zeros(shape, y.dtype))
+    return pullback(y)[0]
+
+
+@answers.right
+def by_grad(y, kernel, stride, shape):
+    return jax.grad(lambda x: jnp.vdot(convolve(x, kernel, stride), y))(jnp.zeros(shape, y.dtype))
+
+
+@answers.right
+def by_the_call(y, kernel, stride, shape):
+    return to_shape(too_small(y, kernel, stride, shape), shape)
+
+
+@answers.right
+def by_copies(y, kernel, stride, shape):
+    x, size = jnp.zeros(shape, y.dtype), kernel.shape[0]
+    _, rows, columns, _ = y.shape
+    for i in range(size):
+        for j in range(size):
+            rows_of, columns_of = jnp.arange(rows) * stride + i, jnp.arange(columns) * stride + j
+            x = x.at[:, rows_of[:, None], columns_of].add(y @ kernel[i, j].T)
+    return x
