@@ -10,6 +10,7 @@
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
 - ``model`` unfolds a model: its layers, what flows between them, weights, bytes, FLOPs, and who gets a random key.
 - ``descent`` follows optimizers over a function of two numbers, step by step.
+- ``attention`` shows who looks at whom: the attention weights of each layer and head, for one input.
 - ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
@@ -22,6 +23,7 @@ from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
 __all__ = [
+    "attention",
     "batch",
     "descent",
     "jit_cache",
@@ -50,6 +52,7 @@ _LATE = {
     "traceback": "mlax_tutorial.viz.failures",
     "jit_cache": "mlax_tutorial.viz.caches",
     "descent": "mlax_tutorial.viz.descents",
+    "attention": "mlax_tutorial.viz.lookups",
     "timeline": "mlax_tutorial.viz.timelines",
 }
 
