@@ -112,7 +112,7 @@ class AlwaysFloat32(Right):
         return y, non_trainables
 
 
-@answers.wrong("*any batch axes*")
+@answers.wrong("*as eval_shape says*")
 class OneBatchAxis(Right):
     def split(self, x, kernel, heads):
         batch, length, features = x.shape

@@ -18,11 +18,6 @@ def keys_only(lengths, size):
     return jnp.tri(size, dtype=bool) & real(lengths, size)[:, None, :]
 
 
-@answers.wrong("the keys are not looked at")
-def queries_only(lengths, size):
-    return jnp.tri(size, dtype=bool) & real(lengths, size)[:, :, None]
-
-
 @answers.wrong("the causal mask is missing")
 def not_causal(lengths, size):
     return real(lengths, size)[:, None, :] & real(lengths, size)[:, :, None]
