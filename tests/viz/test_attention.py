@@ -129,7 +129,7 @@ def test_the_depths_of_a_stack_are_its_own():
     together = viz.attention(lambda x: stack.fwd(x, trainables, non_trainables)[0], X)
     x, apart = X, []
     for depth in range(3):
-        own = jax.tree.map(lambda leaf, depth=depth: leaf[depth], trainables["layer"])
+        own = jax.tree.map(lambda leaf, depth=depth: leaf[depth], trainables)
         apart += viz.attention(lambda x, own=own: one.fwd(x, own, ())[0], x).layers
         x, _ = one.fwd(x, own, ())
     for got, expected in zip(together.layers, apart, strict=True):
