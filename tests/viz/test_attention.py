@@ -110,7 +110,9 @@ def test_any_weights_and_any_model_are_shown(name):
     assert page == figure._repr_html_() and len(page) < 150_000
     body = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
     assert body.count("<button") == 2 + layers * heads and body.count("<li") == keys
-    assert not any(re.search("nan|inf", text) for text in re.findall(r' (?:d|style|transform)="([^"]*)"', body))
+    assert not any(
+        re.search("nan|inf", text) for text in re.findall(r' (?:d|style|transform)="([^"]*)"', body)
+    )
     if callable(what) and name != "rows that see nothing":
         for layer in figure.layers:
             np.testing.assert_allclose(layer.sum(axis=-1), 1, atol=2e-2)
@@ -124,7 +126,10 @@ def test_the_weights_are_those_of_the_model():
 
 
 def test_the_depths_of_a_stack_are_its_own():
-    stack, one = nn.Stack(nn.MultiHeadAttention(2, causal=True), depth=3), nn.MultiHeadAttention(2, causal=True)
+    stack, one = (
+        nn.Stack(nn.MultiHeadAttention(2, causal=True), depth=3),
+        nn.MultiHeadAttention(2, causal=True),
+    )
     trainables, non_trainables = stack.init(jax.random.key(5), X)
     together = viz.attention(lambda x: stack.fwd(x, trainables, non_trainables)[0], X)
     x, apart = X, []

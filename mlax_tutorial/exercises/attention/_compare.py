@@ -11,9 +11,14 @@ def array(got, shape, dtype=None, name="result", **given):
     if not is_array(got):
         raise Failed(f"The {name} should be one array, got {describe(got)}.", **_shown(given))
     if got.shape != shape:
-        raise Failed(f"The shape of the {name} is wrong: expected {shape}, got {got.shape}.", **_shown(given), got=got)
+        raise Failed(
+            f"The shape of the {name} is wrong: expected {shape}, got {got.shape}.", **_shown(given), got=got
+        )
     if dtype is not None and got.dtype != dtype:
-        raise Failed(f"The dtype of the {name} is wrong: expected {np.dtype(dtype).name}, got {got.dtype}.", **_shown(given))
+        raise Failed(
+            f"The dtype of the {name} is wrong: expected {np.dtype(dtype).name}, got {got.dtype}.",
+            **_shown(given),
+        )
 
 
 def same(got, expected, recognise=(), name="result", tolerance=1e-4, **given):
@@ -26,7 +31,9 @@ def same(got, expected, recognise=(), name="result", tolerance=1e-4, **given):
 
 def close(one, other, tolerance=1e-4):
     one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    return one.shape == other.shape and np.allclose(one, other, rtol=tolerance, atol=tolerance, equal_nan=True)
+    return one.shape == other.shape and np.allclose(
+        one, other, rtol=tolerance, atol=tolerance, equal_nan=True
+    )
 
 
 def _shown(given):

@@ -69,16 +69,23 @@ def check(rolling):
     expected = windowed(q, k, v, window)
     for i in range(STEPS):
         if not close(got[i], expected[i]):
-            same(got, expected, recognise, name=f"result of step {i} (the first that is wrong)", window=window)
+            same(
+                got, expected, recognise, name=f"result of step {i} (the first that is wrong)", window=window
+            )
 
 
 def _check_cache(cache, before, i):
     if cache.keys() != {"key", "value", "place"}:
-        raise Failed(f"The cache should have the entries key, place and value, got {sorted(map(str, cache))}.")
+        raise Failed(
+            f"The cache should have the entries key, place and value, got {sorted(map(str, cache))}."
+        )
     for name in ("key", "value"):
         array(cache[name], before[name].shape, np.float32, f'cache["{name}"] after step {i}')
     if int(cache["place"]) != i + 1:
-        raise Failed(f'After step {i}, `cache["place"]` should be {i + 1}: it counts the steps, also beyond the size of the cache.', got=cache["place"])
+        raise Failed(
+            f'After step {i}, `cache["place"]` should be {i + 1}: it counts the steps, also beyond the size of the cache.',
+            got=cache["place"],
+        )
 
 
 exercise = Exercise(
@@ -89,7 +96,7 @@ exercise = Exercise(
     hints=(
         "Softmax does not care about the order of the keys, so it does not matter that newer keys stand before older ones. Which "
         "places hold something? At first those up to `place`; after one round, all.",
-        "`cache[\"key\"].at[place % size].set(key[0])`, likewise the values; `allowed = jnp.arange(size)[None] <= place`; then "
+        '`cache["key"].at[place % size].set(key[0])`, likewise the values; `allowed = jnp.arange(size)[None] <= place`; then '
         "`attend(query, keys, values, allowed)`, and `place + 1` into the new cache.",
     ),
     solution=solution,

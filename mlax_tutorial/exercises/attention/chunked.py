@@ -55,7 +55,10 @@ def unscaled(q, k, v, size, both):
 
 def check(chunked):
     q = np.sin(np.arange(20.0)).reshape(5, 4).astype(np.float32) * 2
-    k, v = np.cos(np.arange(48.0)).reshape(12, 4).astype(np.float32) * 2, np.sin(np.arange(36.0)).reshape(12, 3).astype(np.float32)
+    k, v = (
+        np.cos(np.arange(48.0)).reshape(12, 4).astype(np.float32) * 2,
+        np.sin(np.arange(36.0)).reshape(12, 3).astype(np.float32),
+    )
     q[:, 0] += 1
     k[:, 0] += np.linspace(-1, 2, 12, dtype=np.float32)
     size = 3
@@ -74,7 +77,10 @@ def check(chunked):
 
     large = function(*map(jnp.asarray, (q * 300, k, v)))
     if not np.isfinite(np.asarray(large)).all():
-        raise Failed("For logits of about 1,000 the result is not finite: exponentials overflow. Subtract the largest logit so far.", got=large)
+        raise Failed(
+            "For logits of about 1,000 the result is not finite: exponentials overflow. Subtract the largest logit so far.",
+            got=large,
+        )
     if not close(large, plain(q * 300, k, v), 1e-2):
         same(large, plain(q * 300, k, v), name="result for logits of about 1,000")
     low = np.abs(q) * 300, -np.abs(k), v

@@ -10,7 +10,16 @@ from mlax_tutorial.exercises.attention._chapter import attend, lecun_normal
 from mlax_tutorial.exercises.layers._layers import compare, variables
 
 # A softmax in float32 is welcome ("dtype inside"). The others compile much; what people get wrong here breaks none of them, or is looked at above.
-LEFT_OUT = "dtype inside", "gradients", "shard_map", "init sharded", "keys used once", "finite in half precision", "scan and checkpoint", "vmap equals loop"
+LEFT_OUT = (
+    "dtype inside",
+    "gradients",
+    "shard_map",
+    "init sharded",
+    "keys used once",
+    "finite in half precision",
+    "scan and checkpoint",
+    "vmap equals loop",
+)
 
 
 class GroupedAttention(nn.Layer):
@@ -31,7 +40,9 @@ class GroupedAttention(nn.Layer):
 
         query = project("query", self.heads)
         groups = self.heads // self.kv_heads
-        keys, values = (jnp.repeat(project(name, self.kv_heads), groups, axis=-2) for name in ("key", "value"))
+        keys, values = (
+            jnp.repeat(project(name, self.kv_heads), groups, axis=-2) for name in ("key", "value")
+        )
         y = attend(query, keys, values).reshape(x.shape)
         return y @ trainables["out"].astype(x.dtype), non_trainables
 
@@ -41,7 +52,9 @@ def by_hand(x, weights, heads, kv_heads, serves, scaled=True, causal=False):
     batch, length, features = x.shape
     d = features // heads
     q = (x @ weights["query"]).reshape(batch, length, heads, d)
-    k, v = ((x @ weights[name]).reshape(batch, length, kv_heads, d)[:, :, serves] for name in ("key", "value"))
+    k, v = (
+        (x @ weights[name]).reshape(batch, length, kv_heads, d)[:, :, serves] for name in ("key", "value")
+    )
     logits = np.einsum("bqhd,bkhd->bhqk", q, k) / (np.sqrt(d) if scaled else 1)
     if causal:
         logits = np.where(np.tri(length, dtype=bool), logits, -np.inf)
@@ -57,7 +70,9 @@ def check(GroupedAttention):
     shapes = {"query": (8, 8), "key": (8, 4), "value": (8, 4), "out": (8, 8)}
     drawn, _ = variables(layer, x, shapes)
     if np.array_equal(drawn["key"], drawn["value"]) or np.array_equal(drawn["query"], drawn["out"]):
-        raise Failed("Kernels of the same shape are the same numbers: each needs a key of its own, `jax.random.split(key, 4)`.")
+        raise Failed(
+            "Kernels of the same shape are the same numbers: each needs a key of its own, `jax.random.split(key, 4)`."
+        )
     numbers = np.cos(np.arange(200.0)).astype(np.float32)
     weights = {name: numbers[i : i + a * b].reshape(a, b) for i, (name, (a, b)) in enumerate(shapes.items())}
     neighbors, tiled = [0, 0, 1, 1], [0, 1, 0, 1]

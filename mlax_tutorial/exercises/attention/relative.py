@@ -29,7 +29,9 @@ def check(relative_bias):
     ]  # fmt: skip
     got = relative_bias(jnp.asarray(table), queries, keys)
     if getattr(got, "shape", None) == (queries, keys, 2):
-        raise Failed("The heads should be the first axis, got them as the last one: `table[:, indices]`.", got=got)
+        raise Failed(
+            "The heads should be the first axis, got them as the last one: `table[:, indices]`.", got=got
+        )
     array(got, (2, queries, keys), np.float32, "bias", queries=queries, keys=keys)
     same(got, expected, recognise, "bias", table=table, queries=queries, keys=keys)
     small = jnp.asarray(table)

@@ -46,7 +46,11 @@ def check(interleaved):
     same(got, expected, recognise, **given)
 
     one, many = x[0, :1], x[0]  # no batch, one position
-    same(interleaved(jnp.asarray(many), jnp.asarray(positions[0]), base), turned(many, positions[0], base), name="result without a batch axis")
+    same(
+        interleaved(jnp.asarray(many), jnp.asarray(positions[0]), base),
+        turned(many, positions[0], base),
+        name="result without a batch axis",
+    )
     far = np.array([1001])
     got = interleaved(jnp.asarray(one, jnp.bfloat16), jnp.asarray(far), base)
     array(got, one.shape, jnp.bfloat16, name="result for bfloat16")

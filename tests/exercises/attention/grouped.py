@@ -136,7 +136,7 @@ class ByGroups(Right):
     """An axis for the groups, and nothing copied."""
 
     def mix(self, query, key, value):
-        *lead, d = query.shape[:-2], query.shape[-1]
+        d = query.shape[-1]
         query = query.reshape(*query.shape[:-2], self.kv_heads, self.heads // self.kv_heads, d)
         logits = jnp.einsum("...qhgd,...khd->...hgqk", query, key) / math.sqrt(d)
         y = jnp.einsum("...hgqk,...khd->...qhgd", jax.nn.softmax(logits), value)

@@ -103,5 +103,7 @@ def by_matrices(x, positions, base=10_000.0):
     cos, sin = angle(x, positions, base)
     matrices = jnp.stack([jnp.stack([cos, -sin], -1), jnp.stack([sin, cos], -1)], -2)
     pairs = x.reshape(*x.shape[:-1], -1, 2)
-    turned = jnp.einsum("...ij,...j->...i", matrices, pairs.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST)
+    turned = jnp.einsum(
+        "...ij,...j->...i", matrices, pairs.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST
+    )
     return turned.reshape(x.shape).astype(x.dtype)
