@@ -2,7 +2,7 @@ function begin(root,data){
 const heads=[...root.querySelectorAll(".viz-attention-heads button")],map=root.querySelector(".viz-attention-map"),row=root.querySelector(".viz-attention-row");
 const query=root.querySelector(".viz-attention-query b"),chips=[...root.querySelectorAll(".viz-attention-keys li")],last=data.queries.length-1;
 const brief=text=>text.length<=12?text:text.slice(0,11)+"…";let head=0;
-const again=steps(root,last,last,now=>{
+const again=steps(root,last,Math.floor((last+1)/2),now=>{
 const shares=data.percent[head][now];
 row.setAttribute("y",+row.dataset.top+now*row.dataset.size);query.textContent=brief(data.queries[now]);
 chips.forEach((chip,i)=>{chip.style.setProperty("--w",Math.max(0,shares[i])/100);chip.querySelector("i").textContent=shares[i]>=1?shares[i]:""});

@@ -47,7 +47,7 @@ def page(attention) -> str:
         for layer, weights in enumerate(attention.layers)
         for head in range(len(weights))
     ]
-    last = len(queries) - 1
+    last, at = len(queries) - 1, len(queries) // 2
     maps = [_cells(matrix) for _, _, matrix in heads]
     percent = [_percent(matrix) for _, _, matrix in heads]
     size = (WIDE - LABELS) / max(len(keys), 8)
@@ -74,16 +74,16 @@ def page(attention) -> str:
     )
     chips = "".join(
         f'<li style="--w:{value / 100:g}"><b>{_short(name, 12)}</b><i>{value if value >= 1 else ""}</i></li>'
-        for name, value in zip(keys, percent[0][last])
+        for name, value in zip(keys, percent[0][at])
     )
-    body = f"""{_figure.bar(last, "query", "Queries", at=last)}
+    body = f"""{_figure.bar(last, "query", "Queries", at=at)}
 <div class="viz-attention-heads">{thumbs}</div>
 <div class="viz-attention-panes">
-<svg viewBox="0 0 {WIDE} {tall}" aria-hidden="true" font-size="{font:.1f}">{names}{columns}
+<svg viewBox="0 0 {WIDE} {tall}" preserveAspectRatio="xMinYMin" aria-hidden="true" font-size="{font:.1f}">{names}{columns}
 <g class="viz-attention-map" transform="translate({LABELS},{above}) scale({size:.3f})">{maps[0]}</g>
 <rect class="viz-attention-frame" x="{LABELS}" y="{above}" width="{size * len(keys):.1f}" height="{size * len(queries):.1f}"/>
-<rect class="viz-attention-row" x="1" y="{above + last * size:.1f}" width="{right - 2:.1f}" height="{size:.1f}" data-top="{above}" data-size="{size:.3f}"/></svg>
-<div><p class="viz-attention-query"><b>{_short(queries[last], 12)}</b> looks at</p><ol class="viz-attention-keys">{chips}</ol></div></div>"""
+<rect class="viz-attention-row" x="1" y="{above + at * size:.1f}" width="{right - 2:.1f}" height="{size:.1f}" data-top="{above}" data-size="{size:.3f}"/></svg>
+<div><p class="viz-attention-query"><b>{_short(queries[at], 12)}</b> looks at</p><ol class="viz-attention-keys">{chips}</ol></div></div>"""
     data = {
         "queries": queries,
         "keys": keys,

@@ -202,6 +202,8 @@ def test_in_a_browser(tmp_path):
         page.goto((tmp_path / "page.html").as_uri())
         first, second = (page.locator(".viz-attention").nth(index) for index in range(2))
         status, chips = first.locator(".viz-status"), first.locator(".viz-attention-keys i")
+        assert status.inner_text() == "Layer 0, head 0. Query 1 of 2, two: two 75 %, one 25 %"
+        first.locator(".viz-next").click()
         assert status.inner_text() == "Layer 0, head 0. Query 2 of 2, three: three 50 %, two 30 %, one 20 %"
         assert chips.all_inner_texts() == ["20", "30", "50"]
         first.locator(".viz-previous").click()
@@ -219,11 +221,11 @@ def test_in_a_browser(tmp_path):
         assert float(row.get_attribute("y")) == pytest.approx(float(row.get_attribute("data-top")))
         page.keyboard.press("End")
         assert chips.all_inner_texts() == ["100", "", ""] and first.locator(".viz-next").is_disabled()
-        assert second.locator(".viz-status").inner_text().startswith("Layer 0, head 0. Query 2")
+        assert second.locator(".viz-status").inner_text().startswith("Layer 0, head 0. Query 1")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
         page = browser.new_context(java_script_enabled=False).new_page()
         page.goto((tmp_path / "page.html").as_uri())
         assert page.locator(".viz-bar:visible").count() == 0
         assert page.locator(".viz-attention-map path").first.bounding_box()["width"] > 10
-        assert page.locator(".viz-attention-keys i").all_inner_texts()[:3] == ["20", "30", "50"]
+        assert page.locator(".viz-attention-keys i").all_inner_texts()[:3] == ["25", "75", ""]
         browser.close()
