@@ -28,6 +28,7 @@ TITLES = {
     "objects": "From functions to objects",
     "normalization": "Normalization and dropout",
     "convolution": "Convolution and pooling",
+    "attention": "Attention",
 }
 
 

@@ -11,6 +11,7 @@
 - ``model`` unfolds a model: its layers, what flows between them, weights, bytes, FLOPs, and who gets a random key.
 - ``convolution`` shows which inputs each output of a convolution or a pooling sees, through a series of layers.
 - ``descent`` follows optimizers over a function of two numbers, step by step.
+- ``attention`` shows who looks at whom: the attention weights of each layer and head, for one input.
 - ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
@@ -23,6 +24,7 @@ from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
 __all__ = [
+    "attention",
     "batch",
     "convolution",
     "descent",
@@ -53,6 +55,7 @@ _LATE = {
     "jit_cache": "mlax_tutorial.viz.caches",
     "convolution": "mlax_tutorial.viz.windows",
     "descent": "mlax_tutorial.viz.descents",
+    "attention": "mlax_tutorial.viz.lookups",
     "timeline": "mlax_tutorial.viz.timelines",
 }
 

@@ -1,0 +1,125 @@
+"""Attention a piece at a time."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.attention._compare import array, close, same
+from mlax_tutorial.inspection import jaxprs
+
+
+def solution(query, key, value, size):
+    query = query / math.sqrt(query.shape[-1])
+
+    def body(carry, piece):
+        total, normalizer, largest = carry
+        key, value = piece
+        logits = query @ key.T
+        now = jnp.maximum(largest, logits.max(axis=-1, keepdims=True))
+        weights, rescale = jnp.exp(logits - now), jnp.exp(largest - now)
+        total = total * rescale + weights @ value
+        normalizer = normalizer * rescale + weights.sum(axis=-1, keepdims=True)
+        return (total, normalizer, now), None
+
+    rows = jnp.zeros((len(query), 1))
+    carry = jnp.zeros((len(query), value.shape[-1])), rows, rows - jnp.inf
+    pieces = key.reshape(-1, size, key.shape[-1]), value.reshape(-1, size, value.shape[-1])
+    (total, normalizer, _), _ = jax.lax.scan(body, carry, pieces)
+    return total / normalizer
+
+
+def plain(q, k, v, scale=True):
+    logits = np.float64(q) @ k.T / (np.sqrt(q.shape[-1]) if scale else 1)
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def separately(q, k, v, size, scale=True):
+    """Each piece has a softmax of its own."""
+    return np.stack([plain(q, k[i : i + size], v[i : i + size], scale) for i in range(0, len(k), size)])
+
+
+def unscaled(q, k, v, size, both):
+    """Sums of pieces with maxima of their own; earlier ones are not scaled."""
+    total, normalizer = 0.0, 0.0
+    for i in range(0, len(k), size):
+        logits = np.float64(q) @ k[i : i + size].T / np.sqrt(q.shape[-1])
+        weights = np.exp(logits - logits.max(-1, keepdims=True))
+        total, normalizer = total + weights @ v[i : i + size], normalizer + weights.sum(-1, keepdims=True)
+    return total / normalizer
+
+
+def check(chunked):
+    q = np.sin(np.arange(20.0)).reshape(5, 4).astype(np.float32) * 2
+    k, v = (
+        np.cos(np.arange(48.0)).reshape(12, 4).astype(np.float32) * 2,
+        np.sin(np.arange(36.0)).reshape(12, 3).astype(np.float32),
+    )
+    q[:, 0] += 1
+    k[:, 0] += np.linspace(-1, 2, 12, dtype=np.float32)
+    size = 3
+    function = jax.jit(lambda q, k, v: chunked(q, k, v, size))
+    got = function(*map(jnp.asarray, (q, k, v)))
+    array(got, (5, 3), np.float32, queries=5, keys=12, size=size)
+    apart = separately(q, k, v, size)
+    recognise = [
+        (apart.mean(axis=0), "Each piece has a softmax of its own, and their means are averaged: a piece with larger logits should count more."),
+        (apart.sum(axis=0), "Each piece has a softmax of its own: divide once, by the sum over all pieces, at the end."),
+        (apart[-1], "Only the last piece counts: the carry is not added to."),
+        (plain(q, k, v, scale=False), "The division by the square root of d is missing."),
+        (unscaled(q, k, v, size, True), "Each piece is scaled to a maximum of its own, but the sums of earlier pieces are not scaled to the new one: times exp(old - new)."),
+    ]  # fmt: skip
+    same(got, plain(q, k, v), recognise, size=size)
+
+    large = function(*map(jnp.asarray, (q * 300, k, v)))
+    if not np.isfinite(np.asarray(large)).all():
+        raise Failed(
+            "For logits of about 1,000 the result is not finite: exponentials overflow. Subtract the largest logit so far.",
+            got=large,
+        )
+    if not close(large, plain(q * 300, k, v), 1e-2):
+        same(large, plain(q * 300, k, v), name="result for logits of about 1,000")
+    low = np.abs(q) * 300, -np.abs(k), v
+    if not close(function(*map(jnp.asarray, low)), plain(*low), 1e-2):
+        raise Failed(
+            "For logits that are all far below zero the result is wrong: a largest logit that begins at 0 is never reached. Begin at "
+            "minus infinity, or at the lowest finite number.",
+            expected=plain(*low),
+            got=function(*map(jnp.asarray, low)),
+        )
+
+    queries, keys = 50, 64
+    specs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((queries, 4), (keys, 4), (keys, 3))]
+    with under("`jax.make_jaxpr`"):
+        program = jax.make_jaxpr(fresh(lambda q, k, v: chunked(q, k, v, 8)))(*specs)
+    found = [equation for _, equation in jaxprs.walk(program)]
+    if "scan" not in {equation.primitive.name for equation in found}:
+        raise Failed("There is no `scan` in the jaxpr: go through the pieces with `jax.lax.scan`.")
+    shapes = [v.aval.shape for equation in found for v in equation.outvars if hasattr(v.aval, "shape")]
+    largest = max(shapes, key=math.prod)
+    if math.prod(largest) >= queries * keys:
+        raise Failed(
+            f"On the way there is an array of shape {largest}, as large as all weights together: the scan stores something for each "
+            "piece, or the logits are computed outside of it.",
+            input=f"{queries} queries, {keys} keys, size 8",
+        )
+
+
+exercise = Exercise(
+    title="Attention a piece at a time",
+    stars=3,
+    minutes=20,
+    why="This is the core of FlashAttention: a softmax needs no row as a whole, only its largest logit and its sum so far.",
+    hints=(
+        "The carry holds three things: the weighted sum of values, the sum of the weights, and the largest logit so far. `merge` in "
+        "the chapter says how a new piece joins them.",
+        "Begin with zeros, zeros and minus infinity. In the body: `now = jnp.maximum(largest, logits.max(axis=-1, keepdims=True))`, "
+        "`rescale = jnp.exp(largest - now)`, and both sums are `old * rescale + new`. Divide after the scan.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,104 @@
+"""Attention whose heads share keys and values."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial import nn
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.attention._chapter import attend, lecun_normal
+from mlax_tutorial.exercises.layers._layers import compare, variables
+
+# A softmax in float32 is welcome ("dtype inside"). The others compile much; what people get wrong here breaks none of them, or is looked at above.
+LEFT_OUT = (
+    "dtype inside",
+    "gradients",
+    "shard_map",
+    "init sharded",
+    "keys used once",
+    "finite in half precision",
+    "scan and checkpoint",
+    "vmap equals loop",
+)
+
+
+class GroupedAttention(nn.Layer):
+    heads: int
+    kv_heads: int
+
+    def init(self, key, x):
+        features = x.shape[-1]
+        few = self.kv_heads * (features // self.heads)
+        sizes = {"query": features, "key": few, "value": few, "out": features}
+        keys = dict(zip(sizes, jax.random.split(key, 4)))
+        return {name: lecun_normal(keys[name], (features, size), x.dtype) for name, size in sizes.items()}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        def project(name, heads):
+            y = x @ trainables[name].astype(x.dtype)
+            return y.reshape(*x.shape[:-1], heads, x.shape[-1] // self.heads)
+
+        query = project("query", self.heads)
+        groups = self.heads // self.kv_heads
+        keys, values = (
+            jnp.repeat(project(name, self.kv_heads), groups, axis=-2) for name in ("key", "value")
+        )
+        y = attend(query, keys, values).reshape(x.shape)
+        return y @ trainables["out"].astype(x.dtype), non_trainables
+
+
+def by_hand(x, weights, heads, kv_heads, serves, scaled=True, causal=False):
+    """The layer in NumPy; ``serves`` says which head of keys a head of queries looks at."""
+    batch, length, features = x.shape
+    d = features // heads
+    q = (x @ weights["query"]).reshape(batch, length, heads, d)
+    k, v = (
+        (x @ weights[name]).reshape(batch, length, kv_heads, d)[:, :, serves] for name in ("key", "value")
+    )
+    logits = np.einsum("bqhd,bkhd->bhqk", q, k) / (np.sqrt(d) if scaled else 1)
+    if causal:
+        logits = np.where(np.tri(length, dtype=bool), logits, -np.inf)
+    share = np.exp(logits - logits.max(-1, keepdims=True))
+    y = np.einsum("bhqk,bkhd->bqhd", share / share.sum(-1, keepdims=True), v)
+    return y.reshape(x.shape) @ weights["out"], y.reshape(x.shape)
+
+
+def check(GroupedAttention):
+    heads, kv_heads, features, length = 4, 2, 8, 3
+    layer = checks.make(GroupedAttention, heads, kv_heads)
+    x = np.sin(np.arange(2.0 * length * features)).reshape(2, length, features).astype(np.float32)
+    shapes = {"query": (8, 8), "key": (8, 4), "value": (8, 4), "out": (8, 8)}
+    drawn, _ = variables(layer, x, shapes)
+    if np.array_equal(drawn["key"], drawn["value"]) or np.array_equal(drawn["query"], drawn["out"]):
+        raise Failed(
+            "Kernels of the same shape are the same numbers: each needs a key of its own, `jax.random.split(key, 4)`."
+        )
+    numbers = np.cos(np.arange(200.0)).astype(np.float32)
+    weights = {name: numbers[i : i + a * b].reshape(a, b) for i, (name, (a, b)) in enumerate(shapes.items())}
+    neighbors, tiled = [0, 0, 1, 1], [0, 1, 0, 1]
+    expected, inner = by_hand(x, weights, heads, kv_heads, neighbors)
+    recognise = [
+        (by_hand(x, weights, heads, kv_heads, tiled)[0], "Heads 0 and 2 share keys here. *Neighbors* should: `jnp.repeat` puts copies side by side, `jnp.tile` does not."),
+        (by_hand(x, weights, heads, kv_heads, [0, 0, 0, 0])[0], "All heads look at the first head of keys."),
+        (by_hand(x, weights, heads, kv_heads, neighbors, causal=True)[0], "Each place sees only earlier ones: this layer is not causal."),
+        (by_hand(x, weights, heads, kv_heads, neighbors, scaled=False)[0], "The logits are not divided by the square root of `head_dim`."),
+        (inner, 'The last kernel, `trainables["out"]`, is missing.'),
+    ]  # fmt: skip
+    compare(layer, x, weights, (), expected, recognise)
+    checks.obeys_laws(layer, x, but=LEFT_OUT)
+
+
+exercise = Exercise(
+    title="Heads that share keys and values",
+    stars=3,
+    minutes=15,
+    why="A text generator reads its cache for every token, and this makes the cache smaller by the number of heads in a group.",
+    hints=(
+        "Take the chapter's `Attention`. The projections of key and value have `kv_heads` heads of the same `head_dim`; before "
+        "`attend`, repeat each of them `heads // kv_heads` times along the axis of heads.",
+        "`jnp.repeat(keys, self.heads // self.kv_heads, axis=-2)`. `head_dim` is `x.shape[-1] // self.heads` for all three. Write sizes "
+        "out instead of -1, which an empty batch cannot resolve.",
+    ),
+    solution=GroupedAttention,
+    check=check,
+)

@@ -1,0 +1,55 @@
+"""A learned bias for each distance."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.attention._compare import array, same
+
+
+def solution(table, queries, keys):
+    span = table.shape[1] // 2
+    distance = jnp.arange(keys) - jnp.arange(queries)[:, None]
+    return table[:, jnp.clip(distance, -span, span) + span]
+
+
+def check(relative_bias):
+    table = np.array([[1.0, 2.0, 3.0, 4.0, 5.0], [10.0, -20.0, 30.0, -40.0, 50.0]], np.float32)
+    queries, keys, span = 4, 6, 2
+    distance = np.arange(keys) - np.arange(queries)[:, None]
+    clipped = np.clip(distance, -span, span)
+    expected = table[:, clipped + span]
+    recognise = [
+        (table[:, -clipped + span], "The sign of the distance is wrong: it is the key's place minus the query's."),
+        (table[:, clipped], "Index 0 of the table belongs to the distance -span, so `span` must be added. Negative indices count from the end."),
+        (table[:, np.clip(distance + span, None, 2 * span)], "Only one end is clipped. A distance below -span becomes a negative index, which counts from the end."),
+        (table[:, np.abs(clipped) + span], "Before and after are the same here: the distance has a sign."),
+        (np.where(np.abs(distance) <= span, expected, 0), "Beyond the span the ends of the table are used, not zeros."),
+    ]  # fmt: skip
+    got = relative_bias(jnp.asarray(table), queries, keys)
+    if getattr(got, "shape", None) == (queries, keys, 2):
+        raise Failed(
+            "The heads should be the first axis, got them as the last one: `table[:, indices]`.", got=got
+        )
+    array(got, (2, queries, keys), np.float32, "bias", queries=queries, keys=keys)
+    same(got, expected, recognise, "bias", table=table, queries=queries, keys=keys)
+    small = jnp.asarray(table)
+    checks.works_under_jit(lambda table: relative_bias(table, 2, 3), small)
+    gradient = jax.grad(lambda table: relative_bias(table, queries, keys).sum())(small)
+    counts = np.array([(clipped == d).sum() for d in range(-span, span + 1)])
+    same(gradient, np.stack([counts, counts]), name="gradient of the sum by the table")
+
+
+exercise = Exercise(
+    title="A bias for each distance",
+    stars=2,
+    minutes=10,
+    why="A table over distances has the same weights for every length, so a model may read texts longer than it was trained on.",
+    hints=(
+        "First a matrix of distances: `jnp.arange(keys) - jnp.arange(queries)[:, None]`. Then clip it at both ends.",
+        "`span` is `table.shape[1] // 2`. Clip to -span and span, add span, and index the second axis: `table[:, indices]`.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,79 @@
+"""Rotary positions with neighboring features as pairs."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.exercises.attention._compare import array, close, same
+
+
+def solution(x, positions, base=10_000.0):
+    half = x.shape[-1] // 2
+    rates = base ** (-jnp.arange(half) / half)
+    angles = positions[..., None, None] * rates
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    a, b = x[..., 0::2], x[..., 1::2]
+    pairs = jnp.stack([a * cos - b * sin, b * cos + a * sin], axis=-1)
+    return pairs.reshape(x.shape).astype(x.dtype)
+
+
+def turned(x, positions, base, sign=1, halves=False, scale=2.0, joined=False):
+    """The same in NumPy, and with known mistakes."""
+    half = x.shape[-1] // 2
+    angles = sign * positions[..., None, None] * base ** (-scale * np.arange(half) / x.shape[-1])
+    cos, sin = np.cos(angles), np.sin(angles)
+    a, b = (x[..., :half], x[..., half:]) if halves else (x[..., 0::2], x[..., 1::2])
+    parts = [a * cos - b * sin, b * cos + a * sin]
+    return np.concatenate(parts, -1) if halves or joined else np.stack(parts, -1).reshape(x.shape)
+
+
+def check(interleaved):
+    x = np.sin(np.arange(2 * 3 * 2 * 6)).reshape(2, 3, 2, 6).astype(np.float32)
+    positions, base = np.array([[0, 1, 5], [7, 2, 3]]), 100.0
+    expected = turned(x, positions, base)
+    recognise = [
+        (turned(x, positions, base, halves=True), "This pairs feature i with i + d/2, as the chapter does. Here neighbors are pairs: 0 with 1, 2 with 3."),
+        (turned(x, positions, base, -1), "The pairs turn the other way: a cos - b sin, and b cos + a sin."),
+        (turned(x, positions, base, joined=True), "The pairs turn rightly, but the result has all first features before all second ones: `jnp.stack(…, axis=-1)`, then reshape."),
+        (turned(x, positions, base, scale=1.0), "The rates fall too slowly: pair i turns at base ** (-2i / d), where d is the number of features, not of pairs."),
+        (turned(x, positions, 10_000.0), "The base makes no difference: 10,000 is only its default."),
+        (turned(x, np.arange(3), base), "The positions that are given are not looked at: they need not be 0, 1, 2."),
+        (turned(x.swapaxes(1, 2), np.broadcast_to(np.arange(2), (2, 2)), base).swapaxes(1, 2), "The positions run along the heads: the length is the axis before the heads."),
+    ]  # fmt: skip
+    given = {"positions": positions, "base": base}
+    got = interleaved(jnp.asarray(x), jnp.asarray(positions), base)
+    array(got, x.shape, np.float32, **given)
+    same(got, expected, recognise, **given)
+
+    one, many = x[0, :1], x[0]  # no batch, one position
+    same(
+        interleaved(jnp.asarray(many), jnp.asarray(positions[0]), base),
+        turned(many, positions[0], base),
+        name="result without a batch axis",
+    )
+    far = np.array([1001])
+    got = interleaved(jnp.asarray(one, jnp.bfloat16), jnp.asarray(far), base)
+    array(got, one.shape, jnp.bfloat16, name="result for bfloat16")
+    exact = turned(np.asarray(jnp.asarray(one, jnp.bfloat16), np.float32), far, base)
+    if not close(got, exact, 0.03):
+        raise Failed(
+            "At position 1001 the result for bfloat16 is far off: the angles must be float32, since bfloat16 has no 1001. Convert "
+            "the result, not the positions.",
+            expected=exact,
+            got=got,
+        )
+    checks.works_under_jit(lambda x: interleaved(x, jnp.arange(3)), jnp.asarray(many))
+
+
+exercise = Exercise(
+    title="Rotary positions, neighbors paired",
+    stars=2,
+    minutes=10,
+    why="Two conventions, one shape: weights trained with one are silently useless with the other.",
+    hints=(
+        "Copy the chapter's `rotary`, and change two lines: how the pairs are taken apart, and how they are put together.",
+        "`a, b = x[..., 0::2], x[..., 1::2]`, and at the end `jnp.stack([…, …], axis=-1).reshape(x.shape).astype(x.dtype)`.",
+    ),
+    solution=solution,
+    check=check,
+)
