@@ -52,48 +52,99 @@ class NamedSeries(nn.Layer):
 
 def check(NamedSeries):
     x = jnp.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
-    model = checks.make(NamedSeries, ("first", "second"), (nn.Linear(3), nn.Linear(3)))
+    model = checks.make(NamedSeries, ("first", "second", "third"), (nn.Linear(5),) * 3)
     _right_trees(model, x)
     says_whether_it_needs_a_key(lambda child: checks.make(NamedSeries, ("noise",), (child,)))
     counting = checks.make(NamedSeries, ("a", "b"), (Count(), Count()))
     counts(counting, lambda tree: tree["b"], x)
     _nested(NamedSeries, x)
     _place_of_an_error(NamedSeries, x)
+    _note_on_any_error(NamedSeries, x)
     whole = checks.make(NamedSeries, ("a", "b", "c"), (Noise(), Count(), Noise()))
     checks.obeys_laws(whole, x, but=OF_THE_LAYERS_INSIDE)
+    _masks_stay(NamedSeries, x)
 
 
 def _right_trees(model, x):
     trainables, non_trainables = method(model, "init")(jax.random.key(0), x)
-    wanted = {"first": {"kernel": (3, 3)}, "second": {"kernel": (3, 3)}}
+    wanted = {"first": {"kernel": (3, 5)}, "second": {"kernel": (5, 5)}, "third": {"kernel": (5, 5)}}
     for role, tree, shapes in [
         ("trainables", trainables, wanted),
-        ("non_trainables", non_trainables, {"first": (), "second": ()}),
+        ("non_trainables", non_trainables, dict.fromkeys(wanted, ())),
     ]:
-        if not isinstance(tree, dict) or set(tree) != {"first", "second"}:
+        if not isinstance(tree, dict) or set(tree) != set(wanted):
             raise Failed(
-                f"The {role} should be a dict with one entry for each name, here 'first' and 'second'.",
+                f"The {role} should be a dict with one entry for each name, here 'first', 'second' and 'third'.",
                 got=tree,
             )
         got = jax.tree.map(jnp.shape, tree)
+        if got == dict.fromkeys(wanted, {"kernel": (3, 5)}):
+            raise Failed(
+                "`init` shows every layer the input of the whole. The second layer gets what the first one returns: ask "
+                "`jax.eval_shape` for its shape, and go on with that.",
+                expected=shapes,
+                got=got,
+            )
         if got != shapes:
             raise Failed(
                 f"An entry of the {role} is not what its layer's `init` returned for it.",
                 expected=shapes,
                 got=got,
             )
-    if jnp.array_equal(trainables["first"]["kernel"], trainables["second"]["kernel"]):
+    if jnp.array_equal(trainables["second"]["kernel"], trainables["third"]["kernel"]):
         raise Failed(
             "Two layers of the same size begin with the same weights: in `init`, too, each layer needs a key of its own."
         )
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
-    agrees(y, x @ trainables["first"]["kernel"] @ trainables["second"]["kernel"], "for two Linears")
+    for name in wanted:
+        x = x @ trainables[name]["kernel"]
+    agrees(y, x, "for three Linears")
 
 
 def _nested(NamedSeries, x):
     inner = checks.make(NamedSeries, ("a", "b"), (Noise(), Count()))
     model = checks.make(NamedSeries, ("inner", "tail"), (inner, nn.Linear(3)))
     method(model, "fwd")(x, *method(model, "init")(jax.random.key(3), x), key=jax.random.key(4))
+
+
+def _masks_stay(NamedSeries, x):
+    """A layer in front that draws nothing shifts no key."""
+    alone = checks.make(NamedSeries, ("noise",), (Noise(),))
+    behind = checks.make(NamedSeries, ("quiet", "noise"), (nn.F(jnp.positive), Noise()))
+    noises = [
+        method(model, "fwd")(
+            x, dict.fromkeys(model.names, ()), dict.fromkeys(model.names, ()), key=jax.random.key(8)
+        )
+        for model in (alone, behind)
+    ]
+    if not jnp.allclose(noises[0][0], noises[1][0], atol=1e-6):
+        raise Failed(
+            "With one more layer in front, which draws nothing, the layer behind it draws other numbers: split the key only into as "
+            "many as there are layers that need one, as `keys_for` does.",
+            expected=noises[0][0],
+            got=noises[1][0],
+        )
+
+
+class Broken(nn.Layer):
+    """Raises what a layer may raise besides a `ValueError`."""
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        raise TypeError("made to fail")
+
+
+def _note_on_any_error(NamedSeries, x):
+    model = checks.make(NamedSeries, ("body", "tail"), (nn.F(jnp.positive), Broken()))
+    nothing = {"body": (), "tail": ()}
+    try:
+        model.fwd(x, nothing, nothing)
+    except Exception as error:
+        if "tail" not in " ".join([str(error), *getattr(error, "__notes__", ())]):
+            raise Failed(
+                "A layer raised a TypeError, and no note says which. A layer may raise any error: `except Exception as error`."
+            ) from None
+        return
+    raise Failed("A layer raised a TypeError, and `fwd` swallowed it: after the note, `raise` it again.")
 
 
 def _place_of_an_error(NamedSeries, x):

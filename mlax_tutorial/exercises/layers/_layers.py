@@ -44,14 +44,18 @@ def drawn(leaf, name, deviation, wanted):
     numbers = np.asarray(leaf, np.float32)
     found = float(np.std(numbers))
     if found == 0:
-        raise Failed(f"`{name}` is constant, but its numbers should be drawn from the key: {wanted}.", got=leaf)
+        raise Failed(
+            f"`{name}` is constant, but its numbers should be drawn from the key: {wanted}.", got=leaf
+        )
     if not 0.85 < found / deviation < 1.15:
         raise Failed(
             f"The numbers of `{name}` should have a standard deviation of {deviation:.3g}, but theirs is {found:.3g}: {wanted}.",
             got=leaf,
         )
     if abs(np.mean(numbers)) > 0.2 * deviation:
-        raise Failed(f"The mean of `{name}` is {np.mean(numbers):.3g}, and should be about 0: {wanted}.", got=leaf)
+        raise Failed(
+            f"The mean of `{name}` is {np.mean(numbers):.3g}, and should be about 0: {wanted}.", got=leaf
+        )
     if np.max(np.abs(numbers)) < 1.9 * deviation:
         raise Failed(
             f"The numbers of `{name}` have the right standard deviation, but they are not normal: none is further than two "

@@ -30,7 +30,12 @@ IDS = np.array([[2, 0, 2], [4, 1, 3]])
 def check(Embed):
     wide = checks.make(Embed, 400, 16)
     trainables, _ = variables(wide, IDS, {"embed": (400, 16)})
-    drawn(trainables["embed"], 'trainables["embed"]', 0.25, "draw by `jax.random.normal`, and divide by the square root of embed_dim")
+    drawn(
+        trainables["embed"],
+        'trainables["embed"]',
+        0.25,
+        "draw by `jax.random.normal`, and divide by the square root of embed_dim",
+    )
     layer, table = checks.make(Embed, 5, 3), np.arange(15.0).reshape(5, 3) - 4
     compare(layer, IDS, {"embed": table}, (), table[IDS])
     odd = np.array([4, 5, -1, -6, 1000])
@@ -40,7 +45,9 @@ def check(Embed):
     taken = np.where(((odd >= -5) & (odd < 5))[:, None], clipped, np.nan)
     last = np.where((odd <= 5)[:, None], clipped, np.nan)
     up_to_five = np.where((odd >= 0)[:, None], last, np.nan)
-    negative = "Negative ids count from the end, as in NumPy: here they are mistakes, too, and should give NaN."
+    negative = (
+        "Negative ids count from the end, as in NumPy: here they are mistakes, too, and should give NaN."
+    )
     off_by_one = "The id 5 gives a row, although the table has 5 rows: valid ids go from 0 to vocab_size - 1."
     recognise = [
         (clipped, "Ids that are too large read the last row, as `table[ids]` does: a vocabulary that is too small goes unseen."),

@@ -81,7 +81,7 @@ class LosesTheKernel(Right):
         return super().fwd(x, trainables, non_trainables)[0], ()
 
 
-@answers.wrong("`non_trainables[\"kernel\"]` is constant")
+@answers.wrong('`non_trainables["kernel"]` is constant')
 class ZeroKernel(Right):
     def init(self, key, x):
         trainables, non_trainables = super().init(key, x)

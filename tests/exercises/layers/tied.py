@@ -66,7 +66,7 @@ class HeadApart(Right):
         return trainables, {"head": trainables["embed"].T}
 
 
-@answers.wrong("`trainables[\"embed\"]` is constant")
+@answers.wrong('`trainables["embed"]` is constant')
 class Zeros(Right):
     def init(self, key, x):
         return {"embed": jnp.zeros((self.vocab_size, self.embed_dim), self.param_dtype)}, ()
