@@ -96,7 +96,7 @@ class ConvertsToTheField(Right):
 # Wrong ones that look right
 
 
-@answers.wrong("*dtype outside*")
+@answers.wrong("With `param_dtype` float16, trainables['embed'] should be float16")
 class AlwaysFloat32(Right):
     def init(self, key, x):
         shape = self.vocab_size, self.embed_dim
