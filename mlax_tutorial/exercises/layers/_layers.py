@@ -47,7 +47,7 @@ def drawn(leaf, name, deviation, wanted):
         raise Failed(
             f"`{name}` is constant, but its numbers should be drawn from the key: {wanted}.", got=leaf
         )
-    if not 0.85 < found / deviation < 1.15:
+    if abs(found / deviation - 1) > 5 / np.sqrt(2 * numbers.size):  # five times what chance does
         raise Failed(
             f"The numbers of `{name}` should have a standard deviation of {deviation:.3g}, but theirs is {found:.3g}: {wanted}.",
             got=leaf,

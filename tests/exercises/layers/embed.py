@@ -72,6 +72,14 @@ class OffByOne(Right):
         return jnp.where(inside[..., None], table[x], jnp.asarray(jnp.nan, table.dtype)), non_trainables
 
 
+@answers.wrong("should have a standard deviation of 0.25")
+class Truncated(Right):
+    def init(self, key, x):
+        shape = self.vocab_size, self.embed_dim
+        table = jax.random.truncated_normal(key, -2, 2, shape, self.param_dtype)
+        return {"embed": table * self.embed_dim**-0.5}, ()
+
+
 @answers.wrong("as with a uniform distribution")
 class Uniform(Right):
     def init(self, key, x):
