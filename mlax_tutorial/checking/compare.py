@@ -207,6 +207,8 @@ def _another_kind(given, expected):
         if _dtype(given) is not None:
             return ""
         return 'The name of one dtype, with its width, is asked for, such as "int8".'
+    if isinstance(expected, str):
+        return f"One string is asked for, not {kind(given)}." if isinstance(given, (list, tuple, set)) else ""
     if isinstance(expected, bool):
         return "" if isinstance(given, (bool, np.bool_)) else "`True` or `False` is asked for."
     if isinstance(expected, (int, float)):

@@ -455,10 +455,10 @@ def _(subject):
             ("y", y, dtype),
             ("gradients", gradients, dtype),
         ):
-            _of_dtype(what, tree, wanted, dtype, switched)
+            _of_dtype(what, tree, wanted, dtype, switched, subject.ids is not None)
 
 
-def _of_dtype(what, tree, wanted, dtype, switched):
+def _of_dtype(what, tree, wanted, dtype, switched, holds_ids):
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if leaf.dtype != wanted and (what != "non_trainables" or jnp.issubdtype(leaf.dtype, jnp.floating)):
             mends = {
@@ -467,11 +467,24 @@ def _of_dtype(what, tree, wanted, dtype, switched):
                 "y": "convert the weights (`.astype(x.dtype)`) and numbers (`jnp.asarray(2, x.dtype)`) before you use them",
                 "gradients": "convert to the dtype of the input inside of `fwd`",
             }
+            case = f"For an input of {dtype}"
+            if holds_ids:  # the input is of int32, and `param_dtype` decides
+                case = f"With `param_dtype` {dtype}"
+                mends = {
+                    "trainables": "make them of `self.param_dtype` in `init`, and multiply them by Python numbers only (`np.sqrt(16)` is float64)",
+                    "non_trainables": "make them of `self.param_dtype` in `init`",
+                    "y": "in `fwd` the weights decide the dtype, so keep theirs (`np.sqrt(16)` is float64 and widens them)",
+                    "gradients": "in `fwd` the weights decide the dtype, so keep theirs",
+                }
             name = what if what in ("y", "gradients") else what + jax.tree_util.keystr(path)
             raise Failed(
-                f"For an input of {dtype}{switched}, {name} should be {wanted}, and {'are' if what == 'gradients' else 'is'} {leaf.dtype}: "
+                f"{case}{switched}, {name} should be {wanted}, and {'are' if what == 'gradients' else 'is'} {leaf.dtype}: "
                 f"{mends[what]}.",
-                input={"x": jax.ShapeDtypeStruct(leaf.shape, dtype)} if what == "y" else f"x of {dtype}",
+                input=f"param_dtype = {dtype}"
+                if holds_ids
+                else {"x": jax.ShapeDtypeStruct(leaf.shape, dtype)}
+                if what == "y"
+                else f"x of {dtype}",
                 expected=Words(wanted),
                 got=Words(leaf.dtype),
             )
@@ -518,9 +531,12 @@ def _(subject):
         shown = f"x of {x.dtype}, trainables of {param_dtype}"
         for leaf in jax.tree.leaves(y):
             if leaf.dtype != wanted:
+                path = jax.tree_util.keystr(jax.tree_util.tree_leaves_with_path(made)[0][0]).replace("'", '"')
+                mend = f"convert the weights in `fwd`, as in `trainables{path}.astype(x.dtype)`"
+                if subject.ids is not None:
+                    mend = "in `fwd` the weights decide the dtype, whatever `param_dtype` says: keep theirs"
                 raise Failed(
-                    f"With x of {x.dtype} and trainables of {param_dtype}, the output should be {wanted}, and is {leaf.dtype}: convert "
-                    'the weights in `fwd`, as in `trainables["kernel"].astype(x.dtype)`.',
+                    f"With x of {x.dtype} and trainables of {param_dtype}, the output should be {wanted}, and is {leaf.dtype}: {mend}.",
                     input=shown,
                     expected=Words(wanted),
                     got=Words(leaf.dtype),

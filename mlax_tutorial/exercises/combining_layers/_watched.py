@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Failed, checks, reader
 from mlax_tutorial.checking.laws.subject import pair
+from mlax_tutorial.inspection import jaxprs
 
 # Laws that a container of lawful layers does not break by itself, each a second of compiling.
 OF_THE_LAYERS_INSIDE = {
@@ -19,6 +20,9 @@ OF_THE_LAYERS_INSIDE = {
 }
 
 
+NO_KEY = "In training, a layer that needs a key got None: give one to each layer whose `needs_key` is true."
+
+
 class Noise(nn.Layer):
     """Adds normal noise in training; holds nothing."""
 
@@ -28,10 +32,24 @@ class Noise(nn.Layer):
         if inference_mode:
             return x, non_trainables
         if key is None:
-            raise Failed(
-                "In training, a layer that needs a key got None: give one to each layer whose `needs_key` is true."
-            )
+            raise Failed(NO_KEY)
         return x + jax.random.normal(key, x.shape, x.dtype), non_trainables
+
+
+class Draws(nn.Layer):
+    """Leaves x as it is, and shows in its non_trainables what it drew from its key."""
+
+    needs_key = True
+
+    def init(self, key, x):
+        return (), {"drawn": jnp.zeros(3)}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if inference_mode:
+            return x, non_trainables
+        if key is None:
+            raise Failed(NO_KEY)
+        return x, {"drawn": jax.random.normal(key, (3,))}
 
 
 class Count(nn.Layer):
@@ -51,7 +69,19 @@ class Count(nn.Layer):
 def method(layer, name):
     """A method whose errors are the reader's, and whose result is a pair."""
     call = reader.guard(getattr(layer, name), name)
-    return lambda *args, **kwargs: pair(name, call(*args, **kwargs))
+
+    def run(*args, **kwargs):
+        try:
+            return pair(name, call(*args, **kwargs))
+        except Failed as failure:
+            if name == "init" and failure.message == NO_KEY:
+                raise Failed(
+                    "`init` asks what a layer returns in training, and a layer that needs a key has none there: look at the outline "
+                    "of `fwd` with `inference_mode=True`."
+                ) from None
+            raise
+
+    return run
 
 
 def says_whether_it_needs_a_key(container, quiet=None):
@@ -72,23 +102,39 @@ def different_noise(one, two, what):
 
 
 def catches_reuse(model, x, variables):
-    """Within a call each key is used once, and a key that is passed to two calls is noticed by JAX's check."""
+    """Within a call each key is used once, and a key that is passed to two calls is noticed by JAX's check.
+
+    The blocks are known to draw different numbers.
+    """
     key = jax.random.key(11)
     with jax.debug_key_reuse(True):
         try:
             model.fwd(x, *variables, key=key)
         except jax.errors.KeyReuseError:
             raise Failed(
-                "In one call of `fwd` a key is used more than once, so that blocks draw the same numbers: split the key, and "
-                "let `scan` slice the keys along with the weights."
+                "The blocks draw different numbers, but JAX's check for reused keys complains in a single call of `fwd`: split once, "
+                "outside of the loop, and let `scan` slice the keys along with the weights."
             ) from None
         try:
             model.fwd(x, *variables, key=key)
         except jax.errors.KeyReuseError:
             return
+    unnoticed(lambda x, key: model.fwd(x, *variables, key=key), x, key)
+
+
+def unnoticed(run, x, key):
+    """Two calls got the same key, and JAX's check noticed nothing: by which of its operations?"""
+    names = {
+        equation.primitive.name for _, equation in jaxprs.walk(jax.make_jaxpr(run)(x, jax.random.clone(key)))
+    }
+    because = ""
+    if "random_fold_in" in names:
+        because = ": `fold_in` does not count as a use"
+    elif "random_clone" in names:
+        because = ": `jax.random.clone` switches the check off for this key"
     raise Failed(
-        "Two calls of `fwd` got the same key, and JAX's check for reused keys noticed nothing: `fold_in` does not count "
-        "as a use. Derive the keys with `jax.random.split`."
+        f"Two calls got the same key, and JAX's check for reused keys noticed nothing{because}. Derive the keys with "
+        "`jax.random.split`, straight from the key that comes in."
     )
 
 

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, reader
-from mlax_tutorial.inspection import jaxprs
+from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.exercises.combining_layers._watched import unnoticed
 
-WIDE, DEEP, MANY = 24, 3, 4
+WIDE, DEEP, MANY = 24, 6, 8
 
 
 def solution(x, kernels, key=None):
@@ -28,27 +29,50 @@ def _kernels(depth):
 def check(noisy):
     x = jnp.asarray(np.random.default_rng(0).uniform(0.5, 1.0, (MANY, WIDE)), jnp.float32)
     kernels = _kernels(DEEP)
-    dropped_nothing = noisy(x, kernels)
+    try:
+        dropped_nothing = noisy(x, kernels)
+    except Raised as raised:
+        raised.message = f"Called without a key, which means that nothing is dropped: {raised.message}"
+        raise
     checks.same(dropped_nothing, x, where="without a key, and with kernels that change nothing")
     checks.same(noisy(x, kernels, None), x, where="with the key None")
-    one, two = noisy(x, kernels[:1], jax.random.key(1)), noisy(x, kernels, jax.random.key(2))
-    _is_dropout(one, x)
+    # A kernel that mixes neighbors shows whether the values are dropped behind the product, as they should be.
+    mixing = jnp.eye(WIDE) + 0.5 * jnp.roll(jnp.eye(WIDE), 1, axis=1)
+    one, two = noisy(x, [mixing], jax.random.key(1)), noisy(x, kernels, jax.random.key(2))
+    _is_dropout(one, np.asarray(x) @ np.asarray(mixing), x, mixing)
     _differs_between_examples(one)
     _differs_between_layers(two, x)
     _reuse(noisy, x, kernels)
 
 
-def _is_dropout(y, x):
+def _is_dropout(y, whole, x, mixing):
     if getattr(y, "shape", None) != x.shape:
         raise Failed(f"The output should have the shape of the input, {x.shape}.", got=y)
-    ratio = np.asarray(y / x)
-    if not np.all(np.isclose(ratio, 0, atol=1e-3) | np.isclose(ratio, 2, rtol=1e-3)):
+
+    def zero_or_double(ratio):
+        return np.all(np.isclose(ratio, 0, atol=1e-3) | np.isclose(ratio, 2, rtol=1e-3))
+
+    ratio = np.asarray(y) / whole
+    if not zero_or_double(ratio):
+        if zero_or_double(np.asarray(y) @ np.linalg.inv(np.asarray(mixing)) / np.asarray(x)):
+            raise Failed(
+                "The values are dropped in front of the product, so that the pictures themselves lose pixels. In the code of the task "
+                "they are dropped behind the ReLU.",
+                got=ratio,
+            )
         raise Failed(
             "One layer of dropout at a rate of 0.5 sets a value to 0 or doubles it; here other factors come out. Leave the "
             "rule as it was, and change where the masks come from.",
             got=ratio,
         )
-    if not 0.25 < np.mean(ratio > 1) < 0.75:
+    kept = ratio > 1
+    if not kept.all() and np.array_equal(kept, np.broadcast_to(kept[:, :1], kept.shape)):
+        raise Failed(
+            "Within a layer an example is dropped as a whole or not at all: draw one number for each value of `x`, not one for each "
+            "of its rows.",
+            got=kept,
+        )
+    if not 0.25 < np.mean(kept) < 0.75:
         raise Failed("With a rate of 0.5 about half of the values should remain.", got=ratio)
 
 
@@ -63,26 +87,32 @@ def _differs_between_examples(y):
 
 
 def _differs_between_layers(y, x):
-    """With one mask for all layers, half of the values survive all of them, multiplied by 8."""
+    """With one mask for all layers, half of the values survive all of them."""
     survived = float(np.mean(np.asarray(y) > 0))
-    if survived > 0.34:
-        raise Failed(
-            f"After {DEEP} layers {survived:.0%} of the values are still there. With masks drawn apart it would be about "
-            f"{0.5**DEEP:.0%}: what one layer keeps, the next one keeps as well. Each layer needs a key of its own."
-        )
     ratio = np.asarray(y / x)
     if not np.all(np.isclose(ratio, 0, atol=1e-2) | np.isclose(ratio, 2**DEEP, rtol=1e-2)):
-        raise Failed(f"What survives {DEEP} layers should be doubled {DEEP} times.", got=ratio)
+        said = f"What survives {DEEP} layers should be doubled {DEEP} times."
+        if np.all(np.isclose(ratio, 0, atol=1e-2) | np.isclose(ratio, 2, rtol=1e-2)):
+            said = f"With {DEEP} layers the values are dropped only once: in the code of the task it is done behind each layer."
+        raise Failed(said, got=ratio)
+    if survived > 4 * 0.5**DEEP:
+        raise Failed(
+            f"After {DEEP} layers {survived:.0%} of the values are still there. With masks drawn apart it would be about "
+            f"{0.5**DEEP:.0%}: what one layer keeps, another one keeps as well. Each layer needs a key of its own, however many "
+            "layers there are."
+        )
 
 
 def _reuse(noisy, x, kernels):
     checks.keys(lambda key: reader.original(noisy)(x, kernels, key), jax.random.key(3))
-    program = jax.make_jaxpr(lambda key: noisy(x, kernels, key))(jax.random.key(0))
-    if any(equation.primitive.name == "random_fold_in" for _, equation in jaxprs.walk(program)):
-        raise Failed(
-            "You derive the keys with `fold_in`. The masks are right, but JAX does not count it as a use of the key: if a "
-            "caller passed the same key at every step, nobody would notice. Use `jax.random.split`."
-        )
+    run, key = reader.original(noisy), jax.random.key(5)
+    with jax.debug_key_reuse(True):
+        run(x, kernels, key)
+        try:
+            run(x, kernels, key)
+        except jax.errors.KeyReuseError:
+            return
+    unnoticed(lambda x, key: run(x, kernels, key), x, key)
 
 
 exercise = Exercise(

@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks, reader
@@ -61,6 +62,7 @@ def check(Residual):
     counts(checks.make(Residual, Count()), lambda tree: tree["layer"], x)
     counts(checks.make(Residual, nn.Linear(3), Count()), lambda tree: tree["shortcut"], x)
     _keys(Residual, x)
+    _gradient(Residual, x)
     _refuses(Residual, x)
     checks.obeys_laws(checks.make(Residual, Count(), Noise()), x, but=OF_THE_LAYERS_INSIDE)
 
@@ -116,30 +118,56 @@ def _keys(Residual, x):
 
 
 def _refuses(Residual, x):
-    model = checks.make(Residual, nn.Linear(1))
-    trainables = {"layer": {"kernel": jnp.ones((3, 1))}}
-    try:
-        y, _ = model.fwd(x, trainables, {"layer": ()})
-    except ValueError as error:
-        said = " ".join([str(error), *getattr(error, "__notes__", ())])
-        if not all(_names(shape, said) for shape in ((2, 1), (2, 3))):
+    """Terms that differ in shape, each pair in a way that broadcasting would make fit."""
+    narrow, deeper = nn.F(lambda x: x[:, :1]), nn.F(lambda x: x[None])
+    cases = [
+        (narrow, None, (2, 1), (2, 3)),
+        (nn.F(lambda x: x), narrow, (2, 3), (2, 1)),
+        (deeper, None, (1, 2, 3), (2, 3)),
+    ]
+    for layer, shortcut, long, short in cases:
+        model = checks.make(Residual, layer, shortcut)
+        nothing = {"layer": ()} | ({} if shortcut is None else {"shortcut": ()})
+        where = "" if shortcut is None else ", which is what the shortcut returned"
+        try:
+            y, _ = model.fwd(x, nothing, nothing)
+        except ValueError as error:
+            said = " ".join([str(error), *getattr(error, "__notes__", ())])
+            if not all(_names(shape, said) for shape in (long, short)):
+                raise Failed(
+                    "The two terms differ in shape, and the message does not name both shapes.",
+                    shown=[("message", said)],
+                ) from None
+        except Exception as error:
+            failure = reader.as_theirs(error)
+            failure.message = (
+                f"For terms of shape {long} and {short} a `ValueError` is asked for. {failure.message}"
+            )
+            raise failure from None
+        else:
             raise Failed(
-                "The two terms differ in shape, and the message does not name both shapes.",
-                shown=[("message", said)],
-            ) from None
-        return
-    except Exception as error:
-        raise reader.as_theirs(error) from None
-    raise Failed(
-        "A layer that returns (2, 1) was added to an x of (2, 3): broadcasting made one number do for three. Compare the "
-        "shapes first, and raise a `ValueError`.",
-        got=y,
+                f"A layer that returns {long} was added to an array of shape {short}{where}: broadcasting made the two fit. Compare "
+                "the whole shapes first, and raise a `ValueError`.",
+                got=y,
+            )
+
+
+def _gradient(Residual, x):
+    model = checks.make(Residual, nn.F(jnp.sin))
+    total = lambda x: method(model, "fwd")(x, {"layer": ()}, {"layer": ()})[0].sum()  # noqa: E731
+    got = jax.jit(jax.grad(total))(x)
+    checks.same(
+        got,
+        jnp.asarray(1 + np.cos(np.asarray(x))),
+        where="for the gradient of x + sin(x)",
+        rtol=1e-4,
+        atol=1e-4,
     )
 
 
 def _names(shape, said):
     said = said.replace(" ", "")
-    return any(f"{left}{shape[0]},{shape[1]}{right}" in said for left, right in ("()", "[]"))
+    return any(left + ",".join(map(str, shape)) + right in said for left, right in ("()", "[]"))
 
 
 exercise = Exercise(

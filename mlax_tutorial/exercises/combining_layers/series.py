@@ -4,6 +4,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks, reader
@@ -52,6 +53,7 @@ class NamedSeries(nn.Layer):
 
 def check(NamedSeries):
     x = jnp.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    _sizes_follow(NamedSeries, x)
     model = checks.make(NamedSeries, ("first", "second"), (nn.Linear(3), nn.Linear(3)))
     _right_trees(model, x)
     says_whether_it_needs_a_key(lambda child: checks.make(NamedSeries, ("noise",), (child,)))
@@ -59,8 +61,24 @@ def check(NamedSeries):
     counts(counting, lambda tree: tree["b"], x)
     _nested(NamedSeries, x)
     _place_of_an_error(NamedSeries, x)
+    _note_on_any_error(NamedSeries, x)
     whole = checks.make(NamedSeries, ("a", "b", "c"), (Noise(), Count(), Noise()))
     checks.obeys_laws(whole, x, but=OF_THE_LAYERS_INSIDE)
+    _masks_stay(NamedSeries, x)
+
+
+def _sizes_follow(NamedSeries, x):
+    """Each layer is initialized for what the one before it returns. By shapes alone, so that nothing is compiled."""
+    model = checks.make(NamedSeries, ("first", "second"), (nn.Linear(5), nn.Linear(3)))
+    trainables, _ = jax.eval_shape(method(model, "init"), jax.random.key(0), x)
+    got = jax.tree.map(jnp.shape, trainables)
+    if got == {"first": {"kernel": (3, 5)}, "second": {"kernel": (3, 3)}}:
+        raise Failed(
+            "`init` shows every layer the input of the whole. The second layer gets what the first one returns: ask "
+            "`jax.eval_shape` for its shape, and go on with that.",
+            expected={"first": {"kernel": (3, 5)}, "second": {"kernel": (5, 3)}},
+            got=got,
+        )
 
 
 def _right_trees(model, x):
@@ -94,6 +112,50 @@ def _nested(NamedSeries, x):
     inner = checks.make(NamedSeries, ("a", "b"), (Noise(), Count()))
     model = checks.make(NamedSeries, ("inner", "tail"), (inner, nn.Linear(3)))
     method(model, "fwd")(x, *method(model, "init")(jax.random.key(3), x), key=jax.random.key(4))
+
+
+def _same(x):
+    return x
+
+
+def _masks_stay(NamedSeries, x):
+    """A layer in front that draws nothing shifts no key."""
+    alone = checks.make(NamedSeries, ("noise",), (Noise(),))
+    behind = checks.make(NamedSeries, ("quiet", "noise"), (nn.F(_same), Noise()))
+    noises = [
+        method(model, "fwd")(
+            x, dict.fromkeys(model.names, ()), dict.fromkeys(model.names, ()), key=jax.random.key(8)
+        )
+        for model in (alone, behind)
+    ]
+    if not np.allclose(noises[0][0], noises[1][0], atol=1e-6):
+        raise Failed(
+            "With one more layer in front, which draws nothing, the layer behind it draws other numbers: split the key only into as "
+            "many as there are layers that need one, as `keys_for` does.",
+            expected=noises[0][0],
+            got=noises[1][0],
+        )
+
+
+class Broken(nn.Layer):
+    """Raises what a layer may raise besides a `ValueError`."""
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        raise TypeError("made to fail")
+
+
+def _note_on_any_error(NamedSeries, x):
+    model = checks.make(NamedSeries, ("body", "tail"), (nn.F(_same), Broken()))
+    nothing = {"body": (), "tail": ()}
+    try:
+        model.fwd(x, nothing, nothing)
+    except Exception as error:
+        if "tail" not in " ".join([str(error), *getattr(error, "__notes__", ())]):
+            raise Failed(
+                "A layer raised a TypeError, and no note says which. A layer may raise any error: `except Exception as error`."
+            ) from None
+        return
+    raise Failed("A layer raised a TypeError, and `fwd` swallowed it: after the note, `raise` it again.")
 
 
 def _place_of_an_error(NamedSeries, x):

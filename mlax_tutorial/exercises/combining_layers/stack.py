@@ -10,6 +10,7 @@ from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
+    Draws,
     Noise,
     agrees,
     catches_reuse,
@@ -127,11 +128,31 @@ def _keys(DeepStack, x):
     variables = method(model, "init")(jax.random.key(1), x)
     quiet, _ = method(model, "fwd")(x, *variables, inference_mode=True)
     checks.same(quiet, x, where="in inference mode, without a key")
-    method(model, "fwd")(x, *variables, key=jax.random.key(2))
+    _draw_apart(DeepStack, x)
     catches_reuse(model, x, variables)
     counting = checks.make(DeepStack, Count(), 2)  # which complains if it is given a key
     variables = method(counting, "init")(jax.random.key(3), x)
     method(counting, "fwd")(x, *variables, key=jax.random.key(2))
+
+
+def _draw_apart(DeepStack, x):
+    """Each block draws numbers of its own, from the key that `fwd` got."""
+    model = checks.make(DeepStack, Draws(), 3)
+    variables = method(model, "init")(jax.random.key(1), x)
+    with jax.debug_key_reuse(False):
+        first, other = (
+            method(model, "fwd")(x, *variables, key=jax.random.key(seed))[1]["drawn"] for seed in (2, 3)
+        )
+    if any(jnp.array_equal(first[i], first[j]) for i, j in ((0, 1), (0, 2), (1, 2))):
+        raise Failed(
+            "All blocks draw the same random numbers: split the key into as many as there are blocks, and let `scan` slice the keys "
+            "along with the weights.",
+            got=first,
+        )
+    if jnp.array_equal(first, other):
+        raise Failed(
+            "Another key gives the same random numbers: split the key that `fwd` was given.", got=first
+        )
 
 
 def _stored(model, x):
@@ -151,6 +172,10 @@ def _recomputes(DeepStack, x):
         raise Failed(
             "With `remat=True` the whole stack is recomputed at once, and stores everything the second time: `jax.checkpoint` "
             "belongs inside the `scan`, around one block."
+        )
+    if plain == remat == 1:
+        raise Failed(
+            "With `remat=False` the blocks are recomputed as well: apply `jax.checkpoint` only if `self.remat` is true."
         )
     if plain == remat:
         raise Failed(

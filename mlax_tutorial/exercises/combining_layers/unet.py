@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
@@ -24,7 +25,12 @@ def check(Level):
         raise Failed("Derive the class from `nn.Composite`, which makes `init` and `fwd` of your `forward`.")
     x = jnp.array([[1.0, -2.0, 0.5, 4.0], [0.25, 3.0, -1.0, 0.0]])
     model = checks.make(Level, nn.Linear(3), nn.F(jnp.tanh), nn.Linear(2))
-    trainables, non_trainables = method(model, "init")(jax.random.key(0), x)
+    try:
+        trainables, non_trainables = method(model, "init")(jax.random.key(0), x)
+    except Raised as raised:
+        if "Call.__call__()" in str(raised.error):
+            raised.message = 'In the package a child is called like a method, `call.down(x)`, and not by its name as a string, `call("down", x)`.'
+        raise
     wanted = {"down": {"kernel": (4, 3)}, "inner": (), "up": {"kernel": (7, 2)}}
     got = jax.tree.map(jnp.shape, trainables)
     if got != wanted:
@@ -32,6 +38,7 @@ def check(Level):
         raise Failed("The weights have other names or sizes than expected.", expected=wanted, got=got)
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
     _right_value(y, x, trainables["down"]["kernel"], trainables["up"]["kernel"])
+    _gradient_and_dtype(method(model, "fwd"), x, trainables, non_trainables)
     _nested(Level, x)
 
 
@@ -64,6 +71,24 @@ def _right_value(y, x, down, up):
         if getattr(y, "shape", None) == wrong.shape and jnp.allclose(y, wrong, atol=1e-5):
             raise Failed(text, expected=expected, got=y)
     checks.same(y, expected, rtol=1e-5, atol=1e-5)
+
+
+def _gradient_and_dtype(fwd, x, trainables, non_trainables):
+    down, up = trainables["down"]["kernel"], trainables["up"]["kernel"]
+    got = jax.jit(jax.grad(lambda x: fwd(x, trainables, non_trainables)[0].sum()))(x)
+    values, down, up = (np.asarray(array) for array in (x, down, up))
+    beside, through = up.sum(1)[:4], ((1 - np.tanh(values @ down) ** 2) * up.sum(1)[4:]) @ down.T
+    if np.allclose(got, through, atol=1e-4):
+        raise Failed(
+            "No gradient reaches x through the part that stands beside `inner`.",
+            expected=beside + through,
+            got=got,
+        )
+    checks.same(got, jnp.asarray(beside + through), where="for the gradient by x", rtol=1e-4, atol=1e-4)
+    outline = jax.ShapeDtypeStruct(x.shape, jnp.bfloat16)
+    dtype = jax.eval_shape(lambda x: fwd(x, trainables, non_trainables)[0], outline).dtype
+    if dtype != jnp.bfloat16:
+        raise Failed(f"For an x of bfloat16 the output is {dtype}: concatenate x as it comes.")
 
 
 def _nested(Level, x):

@@ -30,10 +30,38 @@ def variables(layer, x, trainables, non_trainables=None):
             raise Failed(f"The {role} should be a dict with {names}, got {_kind(got)}.", got=got)
         for name, shape in wanted.items():
             if not is_array(got[name]) or got[name].shape != shape:
+                is_one = is_array(got[name])
+                found = f"its shape is {got[name].shape}" if is_one else f"it is {describe(got[name])}"
                 raise Failed(
-                    f'`{role}["{name}"]` should have the shape {shape} for x of shape {x.shape}, got {describe(got[name])}.'
+                    f'`{role}["{name}"]` should have the shape {shape} for x of shape {x.shape}, but {found}.',
+                    **({"got": got[name]} if is_one else {}),
                 )
     return made
+
+
+def drawn(leaf, name, deviation, wanted):
+    """The numbers of a large leaf have mean zero and this standard deviation, and are not uniform."""
+    numbers = np.asarray(leaf, np.float32)
+    found = float(np.std(numbers))
+    if found == 0:
+        raise Failed(
+            f"`{name}` is constant, but its numbers should be drawn from the key: {wanted}.", got=leaf
+        )
+    if abs(found / deviation - 1) > 5 / np.sqrt(2 * numbers.size):  # five times what chance does
+        raise Failed(
+            f"The numbers of `{name}` should have a standard deviation of {deviation:.3g}, but theirs is {found:.3g}: {wanted}.",
+            got=leaf,
+        )
+    if abs(np.mean(numbers)) > 0.2 * deviation:
+        raise Failed(
+            f"The mean of `{name}` is {np.mean(numbers):.3g}, and should be about 0: {wanted}.", got=leaf
+        )
+    if np.max(np.abs(numbers)) < 1.9 * deviation:
+        raise Failed(
+            f"The numbers of `{name}` have the right standard deviation, but they are not normal: none is further than two "
+            f"standard deviations from zero, as with a uniform distribution. {wanted[0].upper()}{wanted[1:]}.",
+            got=leaf,
+        )
 
 
 def _kind(tree):
@@ -57,6 +85,8 @@ def compare(layer, x, trainables, non_trainables, expected, recognise=()):
     if _close(y, expected):
         return
     said = next((text for wrong, text in recognise if _close(y, wrong)), "The output is wrong.")
+    if jnp.issubdtype(y.dtype, jnp.floating):  # NumPy's float64 is none of the reader's concern
+        expected = np.asarray(expected, y.dtype)
     raise Failed(said, input=given, expected=expected, got=y)
 
 

@@ -64,8 +64,8 @@ exercise = Exercise(
     minutes=15,
     why="Each of these layers runs and trains: a law that is an equation finds what no error message would.",
     hints=(
-        "Read each layer five times with another question: another number of axes, one example alone, bfloat16, a "
-        "ShapeDtypeStruct in init, the same layer built again.",
+        "Read each layer six times, each time with one question: another number of axes, one example alone, bfloat16, a "
+        "ShapeDtypeStruct in init, the same layer built again, how often the key is used.",
         "`laws.report(ex.SUSPECTS[0](), jnp.ones((2, 4)))` says which laws the first one breaks; take the one from the list.",
     ),
     solution=solution,

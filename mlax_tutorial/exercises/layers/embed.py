@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.layers._layers import compare, variables
+from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.exercises.layers._layers import compare, drawn, variables
 
 
 class Embed(nn.Layer):
@@ -30,12 +30,12 @@ IDS = np.array([[2, 0, 2], [4, 1, 3]])
 def check(Embed):
     wide = checks.make(Embed, 400, 16)
     trainables, _ = variables(wide, IDS, {"embed": (400, 16)})
-    deviation = float(np.std(np.asarray(trainables["embed"], np.float32)))
-    if not 0.9 < deviation * 4 < 1.1:
-        raise Failed(
-            "The numbers of the table should have a standard deviation of 1 over the square root of embed_dim, here 0.25, but they "
-            f"have {deviation:.3g}."
-        )
+    drawn(
+        trainables["embed"],
+        'trainables["embed"]',
+        0.25,
+        "draw by `jax.random.normal`, and divide by the square root of embed_dim",
+    )
     layer, table = checks.make(Embed, 5, 3), np.arange(15.0).reshape(5, 3) - 4
     compare(layer, IDS, {"embed": table}, (), table[IDS])
     odd = np.array([4, 5, -1, -6, 1000])
@@ -43,9 +43,18 @@ def check(Embed):
     from_the_end = np.where(odd < 0, odd + 5, odd)
     clipped = table[np.clip(from_the_end, 0, 4)]
     taken = np.where(((odd >= -5) & (odd < 5))[:, None], clipped, np.nan)
+    last = np.where((odd <= 5)[:, None], clipped, np.nan)
+    up_to_five = np.where((odd >= 0)[:, None], last, np.nan)
+    negative = (
+        "Negative ids count from the end, as in NumPy: here they are mistakes, too, and should give NaN."
+    )
+    off_by_one = "The id 5 gives a row, although the table has 5 rows: valid ids go from 0 to vocab_size - 1."
     recognise = [
         (clipped, "Ids that are too large read the last row, as `table[ids]` does: a vocabulary that is too small goes unseen."),
-        (taken, "Negative ids count from the end, as in NumPy: here they are mistakes, too, and should give NaN."),
+        (taken, negative),
+        (np.where((odd < 5)[:, None], clipped, np.nan), negative),
+        (last, f"{off_by_one} And negative ids should give NaN, too."),
+        (up_to_five, off_by_one),
         (table[np.clip(odd, 0, 4)], "Ids outside of the table are moved to its ends: they should give rows of NaN."),
     ]  # fmt: skip
     compare(layer, odd, {"embed": table}, (), expected, recognise)

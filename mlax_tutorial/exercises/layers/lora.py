@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.layers._layers import MATRIX, compare, subject, variables
+from mlax_tutorial.exercises.layers._layers import MATRIX, compare, drawn, subject, variables
 
 
 class LowRank(nn.Layer):
@@ -31,17 +31,19 @@ class LowRank(nn.Layer):
 
 def check(LowRank):
     layer = checks.make(LowRank, 3, 2)
-    trainables, non_trainables = variables(layer, MATRIX, {"a": (4, 2), "b": (2, 3)}, {"kernel": (4, 3)})
+    many = np.ones((1, 400), np.float32)  # so many inputs that the kernels show how they were drawn
+    trainables, non_trainables = variables(layer, many, {"a": (400, 2), "b": (2, 3)}, {"kernel": (400, 3)})
     kernel, a, b = non_trainables["kernel"], trainables["a"], trainables["b"]
     if np.any(b != 0):
         raise Failed(
             '`trainables["b"]` should begin at zero, so that training starts from the frozen kernel.', got=b
         )
+    if np.all(a == 0):
+        raise Failed(
+            '`trainables["a"]` is zero. With both `a` and `b` at zero each has a gradient of zero, and nothing would ever learn.'
+        )
     for name, leaf in [('trainables["a"]', a), ('non_trainables["kernel"]', kernel)]:
-        if np.all(leaf == 0):
-            raise Failed(
-                f"`{name}` is zero. With both `a` and `b` at zero each has a gradient of zero, and nothing would ever learn."
-            )
+        drawn(leaf, name, 0.05, f"draw by `lecun_normal` with the shape {leaf.shape}, whose fan-in is 400")
     a, b = np.sin(np.arange(8.0)).reshape(4, 2), np.cos(np.arange(6.0)).reshape(2, 3)
     kernel = np.cos(np.arange(12.0)).reshape(4, 3)
     given = {"a": a, "b": b}, {"kernel": kernel}
@@ -60,10 +62,31 @@ def check(LowRank):
         raise Failed(
             "`fwd` should return the non_trainables as they came: the kernel is frozen.", got=updated
         )
+    _passes_the_gradient_on(layer, *given)
     _cheap(layer)
     # Kernel and `a` of one shape, so that less is compiled; and without the laws that cost most.
     costly = {"finite in half precision", "gradients", "init sharded"}
     checks.obeys_laws(checks.make(LowRank, 2, 2), MATRIX, but=costly)
+
+
+def _passes_the_gradient_on(layer, trainables, non_trainables):
+    """The kernel is frozen, but what stands in front of the layer learns through it."""
+
+    def total(x):
+        return jnp.sum(subject(layer).fwd(x, trainables, non_trainables)[0])
+
+    got = np.asarray(jax.jit(jax.grad(total))(jnp.asarray(MATRIX)))
+    low = trainables["a"] @ trainables["b"] / 2
+    expected = np.broadcast_to((non_trainables["kernel"] + low).sum(1), got.shape).astype(np.float32)
+    if np.allclose(got, expected, atol=1e-4):
+        return
+    said = "The gradient with respect to x is wrong."
+    if np.allclose(got, low.sum(1), atol=1e-4):
+        said = (
+            "No gradient reaches x by way of `x @ kernel`. Frozen means that the kernel is not updated; the layers in front of this "
+            "one still learn through it. A non-trainable needs no `stop_gradient`."
+        )
+    raise Failed(said, expected=expected, got=got)
 
 
 def _cheap(layer):

@@ -33,6 +33,8 @@ def check(PReLU):
     recognise = [
         (np.maximum(MATRIX, slope * MATRIX), "`maximum(x, slope * x)` is right for slopes from 0 to 1, but a trained slope may leave that range: choose by the sign of x."),
         (np.where(MATRIX > 0, MATRIX, wanted * MATRIX), "The hyperparameter is used: it says only where the slopes begin. Use the trainables."),
+        (slope * MATRIX, "Everything is multiplied by the slope. Choose for each number by itself, with `jnp.where`: a Python `if` chooses once for all of x."),
+        (MATRIX, "Nothing is multiplied by the slope. Choose for each number by itself, with `jnp.where`: a Python `if` chooses once for all of x."),
         (np.where(MATRIX > 0, slope * MATRIX, MATRIX), "The slope multiplies what is positive: it belongs to the other side."),
         (np.where(MATRIX > 0, MATRIX, slope), "Where x is negative, the slope is a factor: multiply x by it."),
     ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.layers._layers import compare, subject, variables
+from mlax_tutorial.exercises.layers._layers import compare, drawn, subject, variables
 
 
 class Tied(nn.Layer):
@@ -28,7 +28,8 @@ IDS = np.array([[2, 0, 2], [4, 1, 3]])
 
 def check(Tied):
     layer = checks.make(Tied, 5, 3)
-    variables(layer, IDS, {"embed": (5, 3)})
+    trainables, _ = variables(checks.make(Tied, 400, 16), IDS, {"embed": (400, 16)})
+    drawn(trainables["embed"], 'trainables["embed"]', 1, "draw by `jax.random.normal`")
     table = np.sin(np.arange(15.0).reshape(5, 3))
     rows = table[IDS]
     recognise = [

@@ -49,6 +49,8 @@ def check(given):
         "e": {
             0.001: "First ask what `jnp.bfloat16(0.999)` is.",
             0.0010000000000000009: "First ask what `jnp.bfloat16(0.999)` is.",
+            0.0039: "0.999 is nearer to 1 than to the bfloat16 below 1, which is 0.9961.",
+            0.004: "0.999 is nearer to 1 than to the bfloat16 below 1, which is 0.9961.",
             0.00390625: "0.999 is nearer to 1 than to the bfloat16 below 1, which is 0.9961.",
         },
         "f": {
@@ -63,6 +65,9 @@ def check(given):
         },
         "h": {
             0.3: "Two bits of fraction: between 0.25 and 0.5 there are three numbers.",
+            0.31: "Nearly: give all digits.",
+            0.312: "Nearly: give all digits.",
+            0.313: "Nearly: give all digits.",
             0.25: "Between 0.25 and 0.5 there are three numbers; one of them is nearer to 0.3.",
             0.375: "Between 0.25 and 0.5 there are three numbers; one of them is nearer to 0.3.",
         },

@@ -37,8 +37,22 @@ def check(RMSNorm):
     expected = wide / np.sqrt(np.mean(wide**2, axis=-1, keepdims=True) + 1e-6) * np.asarray(scale)
     shown = {"input": {"x": x, "scale": scale}}
     checks.same(jnp.asarray(y, jnp.float32), jnp.asarray(expected, jnp.float32), **shown)
+    _small(layer, x.shape)
     checks.obeys_laws(made, x, accumulates=laws.STATISTICS)
     _large(layer)
+
+
+def _small(layer, shape):
+    """Where the epsilon matters: a row of zeros, and one whose mean square is 1e-6 as well."""
+    x = jnp.zeros(shape).at[1].set(1e-3)
+    got = np.asarray(layer.fwd(x, {"scale": jnp.ones(shape[-1])}, ())[0], np.float32)
+    expected = np.zeros(shape, np.float32)
+    expected[1] = 0.5**0.5
+    shown = {"input": {"x": x}, "expected": expected, "got": got}
+    if np.isnan(got[0]).any():
+        raise Failed("A row of zeros gives NaN. Add the 1e-6 to the mean, under the root.", **shown)
+    if not np.allclose(got, expected, rtol=0.01):
+        raise Failed("A small row comes out wrong. The 1e-6 is added to the mean, under the root.", **shown)
 
 
 def _large(layer):
@@ -46,8 +60,8 @@ def _large(layer):
     y, _ = layer.fwd(x, {"scale": jnp.ones(4, jnp.float16)}, ())
     if not np.allclose(np.asarray(y, np.float32), 1, atol=0.01):
         raise Failed(
-            "The square of 300 is infinite in float16, so this row comes out wrong. The accumulator of `jnp.mean` comes too late: "
-            "convert x before you square it.",
+            "The square of 300 is infinite in float16, and so is the mean of such squares: this row comes out wrong. Convert x before "
+            "you square it, and only the inverse root back. (The accumulator of `jnp.mean` comes too late.)",
             input={"x": x},
             expected=jnp.ones((1, 4), jnp.float16),
             got=y,

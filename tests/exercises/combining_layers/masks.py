@@ -24,7 +24,7 @@ def as_it_was(x, kernels, key=None):
     return x
 
 
-@answers.wrong("what one layer keeps, the next one keeps")
+@answers.wrong("what one layer keeps, another one keeps")
 def one_key(x, kernels, key=None):
     for kernel in kernels:
         x = jax.nn.relu(x @ kernel)
@@ -33,7 +33,7 @@ def one_key(x, kernels, key=None):
     return x
 
 
-@answers.wrong("You derive the keys with `fold_in`")
+@answers.wrong("`fold_in` does not count as a use")
 def by_fold_in(x, kernels, key=None):
     for i, kernel in enumerate(kernels):
         x = jax.nn.relu(x @ kernel)
@@ -62,10 +62,59 @@ def not_scaled(x, kernels, key=None):
     return x
 
 
-@answers.wrong("None")
+@answers.wrong("Called without a key")
 def always_splits(x, kernels, key=None):
     for kernel, layer_key in zip(kernels, jax.random.split(key, len(kernels))):
         x = dropped(jax.nn.relu(x @ kernel), layer_key)
+    return x
+
+
+def keys_of(key, kernels):
+    return [None] * len(kernels) if key is None else jax.random.split(key, len(kernels))
+
+
+@answers.wrong("an example is dropped as a whole")
+def rows_only(x, kernels, key=None):
+    for kernel, layer_key in zip(kernels, keys_of(key, kernels)):
+        x = jax.nn.relu(x @ kernel)
+        if layer_key is not None:
+            x = jnp.where(jax.random.bernoulli(layer_key, 0.5, (x.shape[0], 1)), x / 0.5, 0.0)
+    return x
+
+
+@answers.wrong("in front of the product")
+def before_the_product(x, kernels, key=None):
+    for kernel, layer_key in zip(kernels, keys_of(key, kernels)):
+        if layer_key is not None:
+            x = dropped(x, layer_key)
+        x = jax.nn.relu(x @ kernel)
+    return x
+
+
+@answers.wrong("dropped only once")
+def behind_the_last(x, kernels, key=None):
+    for kernel in kernels:
+        x = jax.nn.relu(x @ kernel)
+    return x if key is None else dropped(x, key)
+
+
+@answers.wrong("switches the check off")
+def by_clone(x, kernels, key=None):
+    key = None if key is None else jax.random.clone(key)
+    for kernel, layer_key in zip(kernels, keys_of(key, kernels)):
+        x = jax.nn.relu(x @ kernel)
+        if layer_key is not None:
+            x = dropped(x, layer_key)
+    return x
+
+
+@answers.wrong()
+def three_keys(x, kernels, key=None):
+    keys = None if key is None else jax.random.split(key, 3)
+    for i, kernel in enumerate(kernels):
+        x = jax.nn.relu(x @ kernel)
+        if key is not None:
+            x = dropped(x, keys[i])
     return x
 
 

@@ -68,10 +68,47 @@ class Base(nn.Layer):
 answers.right(Base)
 
 
-@answers.wrong("broadcasting made one number do for three")
+@answers.wrong("broadcasting made the two fit")
 class Broadcasts(Base):
     def add(self, short, long):
         return short + long
+
+
+@answers.wrong("broadcasting made the two fit")
+class ComparesTheLastAxis(Base):
+    def add(self, short, long):
+        if short.shape[-1] != long.shape[-1]:
+            raise ValueError(f"cannot add {short.shape} and {long.shape}")
+        return short + long
+
+
+@answers.wrong("broadcasting made the two fit")
+class ComparesTheSizes(Base):
+    def add(self, short, long):
+        if short.size != long.size:
+            raise ValueError(f"cannot add {short.shape} and {long.shape}")
+        return short + long
+
+
+@answers.wrong("broadcasting made the two fit")
+class ComparesWithoutShortcut(Base):
+    def add(self, short, long):
+        if self.shortcut is None and short.shape != long.shape:
+            raise ValueError(f"cannot add {short.shape} and {long.shape}")
+        return short + long
+
+
+@answers.wrong("a `ValueError` is asked for")
+class Asserts(Base):
+    def add(self, short, long):
+        assert short.shape == long.shape, f"{short.shape} and {long.shape} differ"
+        return short + long
+
+
+@answers.wrong("for the gradient of x + sin(x)")
+class StopsTheShortcut(Base):
+    def add(self, short, long):
+        return super().add(jax.lax.stop_gradient(short), long)
 
 
 @answers.wrong("does not name both shapes")

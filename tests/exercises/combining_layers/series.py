@@ -67,6 +67,41 @@ class Tuples(Base):
         return tuple(tuple(tree.values()) for tree in super().init(key, x))
 
 
+@answers.wrong("`init` shows every layer the input of the whole")
+class NeverUpdatesX(Base):
+    def output_of(self, layer, x, pair):
+        return x
+
+
+@answers.wrong("with `inference_mode=True`")
+class OutlineOfTraining(Base):
+    def output_of(self, layer, x, pair):
+        return jax.eval_shape(layer.fwd, x, *pair)[0]
+
+
+@answers.wrong("the layer behind it draws other numbers")
+class SplitsForAll(Base):
+    def keys(self, key):
+        if key is None:
+            return {}
+        keys = jax.random.split(key, len(self.layers))
+        return {name: own for name, layer, own in zip(self.names, self.layers, keys) if layer.needs_key}
+
+
+@answers.wrong("no note says which")
+class CatchesValueErrors(Base):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        keys, updated = self.keys(key), {}
+        for name, layer in zip(self.names, self.layers):
+            options = self.options(keys.get(name), inference_mode)
+            try:
+                x, updated[name] = layer.fwd(x, trainables[name], non_trainables[name], **options)
+            except ValueError as error:
+                self.noted(error, name, layer)
+                raise
+        return x, updated
+
+
 @answers.wrong("begin with the same weights")
 class OneKeyInInit(Base):
     def init_keys(self, key):

@@ -80,7 +80,48 @@ class InitWithoutDepth(Base):
         return self.layer.init(key, x)
 
 
-@answers.wrong("so that blocks draw the same numbers")
+@answers.wrong("All blocks draw the same random numbers")
+class OneOfOneSplit(Base):
+    def keys(self, key):
+        if key is None or not self.needs_key:
+            return None
+        return jnp.broadcast_to(jax.random.split(key, 1), (self.depth,))
+
+
+@answers.wrong("All blocks draw the same random numbers")
+class Repeats(Base):
+    def keys(self, key):
+        if key is None or not self.needs_key:
+            return None
+        return jnp.repeat(jax.random.split(key, 1), self.depth)
+
+
+@answers.wrong("Another key gives the same random numbers")
+class ConstantKey(Base):
+    def keys(self, key):
+        return super().keys(None if key is None else jax.random.key(0))
+
+
+@answers.wrong("With `remat=False` the blocks are recomputed as well")
+class AlwaysRemat(Base):
+    def checkpointed(self, block):
+        return jax.checkpoint(block)
+
+
+@answers.wrong("The blocks draw different numbers, but")
+class SplitsInside(Base):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        key = key if self.needs_key else None
+
+        def block(x, slices):
+            *pair, i = slices
+            own = None if key is None else jax.random.split(key, self.depth)[i]
+            return self.layer.fwd(x, *pair, key=own, inference_mode=inference_mode)
+
+        return self.scan(self.checkpointed(block), x, (trainables, non_trainables, jnp.arange(self.depth)))
+
+
+@answers.wrong("All blocks draw the same random numbers")
 class OneKey(Base):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         key = key if self.needs_key else None

@@ -1,5 +1,6 @@
 """Answers to the exercise combining_layers.unet."""
 
+import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
@@ -26,6 +27,26 @@ class SkipsFromDown(Fields):
     def forward(self, call, x):
         low = call.down(x)
         return call.up(jnp.concatenate([low, call.inner(low)], axis=-1))
+
+
+@answers.wrong("a child is called like a method")
+class ByName(Fields):
+    def forward(self, call, x):
+        return call("up", jnp.concatenate([x, call("inner", call("down", x))], axis=-1))
+
+
+@answers.wrong("No gradient reaches x through the part")
+class StopsTheSkip(Fields):
+    def forward(self, call, x):
+        inside = call.inner(call.down(x))
+        return call.up(jnp.concatenate([jax.lax.stop_gradient(x), inside], axis=-1))
+
+
+@answers.wrong("For an x of bfloat16 the output is float32")
+class Widens(Fields):
+    def forward(self, call, x):
+        inside = call.inner(call.down(x))
+        return call.up(jnp.concatenate([x.astype(jnp.float32), inside], axis=-1))
 
 
 @answers.wrong("in the other order")

@@ -19,6 +19,7 @@ answers.wrong("Both draws are made")(solution | {"Noise": "dtype outside"})
 answers.wrong("Which of these layers draw")(solution | {"Power": "keys used once"})
 answers.wrong("Look at init")(solution | {"Offset": "batch equals loop"})
 answers.wrong("a dict is asked for")(list(solution.values()))
+answers.wrong("One string is asked for")({name: [law] for name, law in solution.items()})
 answers.wrong("No answer for")({name: law for name, law in solution.items() if name != "Noise"})
 
 # Wrong ones that look right

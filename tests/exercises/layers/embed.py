@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.exercises.layers.embed import exercise
@@ -42,7 +43,7 @@ class Clips(Right):
         return trainables["embed"][jnp.clip(x, 0, self.vocab_size - 1)], non_trainables
 
 
-@answers.wrong("standard deviation")
+@answers.wrong("should have a standard deviation of 0.25")
 class Unscaled(Right):
     def init(self, key, x):
         return {"embed": jax.random.normal(key, (self.vocab_size, self.embed_dim), self.param_dtype)}, ()
@@ -55,10 +56,55 @@ class Turned(Right):
         return {"embed": jax.random.normal(key, shape, self.param_dtype) * self.embed_dim**-0.5}, ()
 
 
+@answers.wrong("Negative ids count from the end")
+class OnlyTheLargeOnes(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        table = trainables["embed"]
+        nan = jnp.asarray(jnp.nan, table.dtype)
+        return jnp.where((x < self.vocab_size)[..., None], table[x], nan), non_trainables
+
+
+@answers.wrong("valid ids go from 0 to vocab_size - 1")
+class OffByOne(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        table = trainables["embed"]
+        inside = (x >= 0) & (x <= self.vocab_size)
+        return jnp.where(inside[..., None], table[x], jnp.asarray(jnp.nan, table.dtype)), non_trainables
+
+
+@answers.wrong("should have a standard deviation of 0.25")
+class Truncated(Right):
+    def init(self, key, x):
+        shape = self.vocab_size, self.embed_dim
+        table = jax.random.truncated_normal(key, -2, 2, shape, self.param_dtype)
+        return {"embed": table * self.embed_dim**-0.5}, ()
+
+
+@answers.wrong("as with a uniform distribution")
+class Uniform(Right):
+    def init(self, key, x):
+        shape, limit = (self.vocab_size, self.embed_dim), (3 / self.embed_dim) ** 0.5
+        return {"embed": jax.random.uniform(key, shape, self.param_dtype, -limit, limit)}, ()
+
+
+@answers.wrong("With `param_dtype` float16, trainables['embed'] should be float16")
+class DividesByNumPy(Right):
+    def init(self, key, x):
+        table = jax.random.normal(key, (self.vocab_size, self.embed_dim), self.param_dtype)
+        return {"embed": table / np.sqrt(self.embed_dim)}, ()
+
+
+@answers.wrong("the weights decide the dtype")
+class ConvertsToTheField(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        rows, non_trainables = super().fwd(x, trainables, non_trainables)
+        return rows.astype(self.param_dtype), non_trainables
+
+
 # Wrong ones that look right
 
 
-@answers.wrong("*dtype outside*")
+@answers.wrong("With `param_dtype` float16, trainables['embed'] should be float16")
 class AlwaysFloat32(Right):
     def init(self, key, x):
         shape = self.vocab_size, self.embed_dim

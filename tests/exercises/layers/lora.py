@@ -81,6 +81,35 @@ class LosesTheKernel(Right):
         return super().fwd(x, trainables, non_trainables)[0], ()
 
 
+@answers.wrong('`non_trainables["kernel"]` is constant')
+class ZeroKernel(Right):
+    def init(self, key, x):
+        trainables, non_trainables = super().init(key, x)
+        return trainables, {"kernel": 0 * non_trainables["kernel"]}
+
+
+@answers.wrong("No gradient reaches x by way of")
+class StopsTooMuch(Right):
+    def output(self, x, a, b, kernel):
+        return jax.lax.stop_gradient(x @ kernel) + (x @ a) @ b / self.rank
+
+
+@answers.wrong("should have a standard deviation of 0.05")
+class StandardNormal(Right):
+    def init(self, key, x):
+        trainables, non_trainables = super().init(key, x)
+        return trainables | {"a": 20 * trainables["a"]}, non_trainables
+
+
+@answers.wrong("should have a standard deviation of 0.05")
+class AnotherFanIn(Right):
+    def init(self, key, x):
+        draw = jax.nn.initializers.lecun_normal()
+        key, key_a = jax.random.split(key)
+        trainables, non_trainables = super().init(key, x)
+        return trainables | {"a": draw(key_a, (self.rank, x.shape[-1]), x.dtype).T}, non_trainables
+
+
 # Wrong ones that look right
 
 

@@ -65,6 +65,13 @@ class AmongTheOthers(Right):
         return trainables, {"slope": trainables["slope"]}
 
 
+@answers.wrong("a Python `if` chooses once")
+class ChoosesOnce(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        slope = trainables["slope"].astype(x.dtype)
+        return (x if (x > 0).all() else slope * x), non_trainables
+
+
 # Wrong ones that look right
 
 

@@ -66,6 +66,32 @@ class HeadApart(Right):
         return trainables, {"head": trainables["embed"].T}
 
 
+@answers.wrong('`trainables["embed"]` is constant')
+class Zeros(Right):
+    def init(self, key, x):
+        return {"embed": jnp.zeros((self.vocab_size, self.embed_dim), self.param_dtype)}, ()
+
+
+@answers.wrong("should have a standard deviation of 1")
+class ScaledLikeEmbed(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return {"embed": trainables["embed"] * self.embed_dim**-0.5}, ()
+
+
+@answers.wrong("as with a uniform distribution")
+class Uniform(Right):
+    def init(self, key, x):
+        shape, limit = (self.vocab_size, self.embed_dim), 3**0.5
+        return {"embed": jax.random.uniform(key, shape, self.param_dtype, -limit, limit)}, ()
+
+
+@answers.wrong("The mean of")
+class Shifted(Right):
+    def init(self, key, x):
+        return {"embed": 0.5 + super().init(key, x)[0]["embed"]}, ()
+
+
 # Wrong ones that look right
 
 

@@ -60,6 +60,33 @@ class AnotherName(RMSNorm):
         return {"scaler": jnp.ones(x.shape[-1], x.dtype)}, ()
 
 
+class OfTheMean(RMSNorm):
+    """Written out, with one line to change."""
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        factor = self.factor(jnp.mean(wide * wide, axis=-1, keepdims=True), x.dtype)
+        return x * factor.astype(x.dtype) * trainables["scale"].astype(x.dtype), non_trainables
+
+
+@answers.wrong("A row of zeros gives NaN")
+class WithoutEpsilon(OfTheMean):
+    def factor(self, mean, dtype):
+        return jax.lax.rsqrt(mean)
+
+
+@answers.wrong("A small row comes out wrong")
+class EpsilonOutside(OfTheMean):
+    def factor(self, mean, dtype):
+        return 1 / (jnp.sqrt(mean) + 1e-6)
+
+
+@answers.wrong("The square of 300 is infinite in float16")
+class NarrowMean(OfTheMean):
+    def factor(self, mean, dtype):
+        return jax.lax.rsqrt(mean.astype(dtype) + 1e-6)
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 

@@ -42,7 +42,7 @@ def wrong_sign(a, b):
     return product(a, b) - product(a, b_low) - product(a_low, b)
 
 
-@answers.wrong("it takes 4 products")
+@answers.wrong("it takes the work of 4 products")
 def all_four(a, b):
     (a, a_low), (b, b_low) = halves(a), halves(b)
     return product(a, b) + product(a, b_low) + product(a_low, b) + product(a_low, b_low)
@@ -88,6 +88,24 @@ def by_matmul(a, b):
     (a, a_low), (b, b_low) = halves(a), halves(b)
     terms = [(a, b), (a, b_low), (a_low, b)]
     return sum(jnp.matmul(*term, preferred_element_type=jnp.float32) for term in terms)
+
+
+@answers.right
+def by_vmap(a, b):
+    (a, a_low), (b, b_low) = halves(a), halves(b)
+    return jax.vmap(product)(jnp.stack([a, a, a_low]), jnp.stack([b, b_low, b])).sum(0)
+
+
+@answers.right
+def by_one_longer_product(a, b):
+    (a, a_low), (b, b_low) = halves(a), halves(b)
+    return product(jnp.concatenate([a, a, a_low], axis=1), jnp.concatenate([b, b_low, b]))
+
+
+@answers.wrong("it takes the work of 4 products")
+def four_by_vmap(a, b):
+    (a, a_low), (b, b_low) = halves(a), halves(b)
+    return jax.vmap(product)(jnp.stack([a, a, a_low, a_low]), jnp.stack([b, b_low, b, b_low])).sum(0)
 
 
 @answers.right

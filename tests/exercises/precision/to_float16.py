@@ -70,6 +70,28 @@ def noise_on_all(key, x):
     return jnp.where(jax.random.uniform(key, x.shape) < share + 0.01, other, near)
 
 
+@answers.wrong("Only numbers on one side are rounded by chance")
+def never_down(key, x):
+    near = x.astype(jnp.float16)
+    above = jnp.nextafter(near, jnp.float16(jnp.inf))
+    share = (x - near.astype(jnp.float32)) / (above.astype(jnp.float32) - near.astype(jnp.float32))
+    return jnp.where(jax.random.uniform(key, x.shape) < share, above, near)
+
+
+@answers.wrong("the random numbers are too coarse")
+def coarse(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jax.random.uniform(key, x.shape, jnp.float16) < share, other, near)
+
+
+@answers.wrong("no longer shrink")
+def by_bits_alone(key, x):
+    bits = jax.lax.bitcast_convert_type(x, jnp.uint32)
+    noise = jax.random.bits(key, x.shape, jnp.uint32) & jnp.uint32(0x1FFF)
+    cut = (bits + noise) & jnp.uint32(0xFFFFE000)
+    return jax.lax.bitcast_convert_type(cut, jnp.float32).astype(jnp.float16)
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 

@@ -1,5 +1,7 @@
 """Answers to the exercise precision.total."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -36,7 +38,40 @@ def blocks_of_a_hundred(x):
     return lax.scan(add, jnp.bfloat16(0), rows)[0]
 
 
-@answers.wrong("The last number is missing")
+@answers.wrong("Only the first 512 numbers are in the sum")
+def one_round_too_few(x):
+    if len(x) < 4:
+        return by_halves(x)
+    for _ in range(int(math.log2(len(x)))):
+        x = jnp.pad(x, (0, len(x) % 2))
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+@answers.wrong("Only the first 16384 numbers are in the sum")
+def fourteen_rounds(x):
+    for _ in range(14):
+        x = jnp.pad(x, (0, len(x) % 2))
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+@answers.wrong("there is a `reduce_sum`")
+def narrow_sum(x):
+    return jnp.sum(x, dtype=jnp.bfloat16)
+
+
+@answers.wrong("there is a `cumsum`")
+def last_of_cumsum(x):
+    return jnp.cumsum(x)[-1]
+
+
+@answers.wrong("there is a `dot_general`")
+def product_with_ones(x):
+    return x @ jnp.ones_like(x)
+
+
+@answers.wrong("Only the first 2 numbers are in the sum")
 def drops_the_odd_one(x):
     while len(x) > 1:
         x = x[: len(x) // 2 * 2]
