@@ -52,7 +52,7 @@ class Base(Tunable):
         return jax.tree.map(move, mean, square, weights), (self.count(t), mean, square)
 
 
-@answers.wrong("The bias decays, too")
+@answers.wrong("an array with one axis, decays, too")
 class All(Base):
     def decays(self, w):
         return True
