@@ -13,7 +13,6 @@ from mlax_tutorial.exercises.optimizers._walk import (
     Inner,
     alike,
     arrays,
-    by_formula,
     compare,
     keeps_defaults,
     walk,
@@ -45,25 +44,17 @@ GRADIENTS = [
 ]
 
 
-def _momentum(change, decays=lambda w, g: w):
-    """Momentum with decay, with each tree of gradients changed before it; ``decays`` is what it takes for the weights."""
-
-    def formula(g, memory, w, t):
-        memory["v"] = DECAY * memory.get("v", 0 * g) + g
-        return -RATE * (memory["v"] + PULL * decays(w, g))
-
-    return by_formula(formula, WEIGHTS, [change(g) for g in GRADIENTS])
-
-
-def _updates_clipped():
-    """The inner optimizer's own updates, shortened afterwards."""
-    weights = WEIGHTS
-    velocity, found = jax.tree.map(np.zeros_like, weights), []
+def _momentum(change, given=lambda w, g, changed: w, after=lambda u: u):
+    """Momentum with decay, with each tree of gradients changed before it; ``given`` is what it takes for the weights."""
+    weights, velocity, found = WEIGHTS, jax.tree.map(np.zeros_like, WEIGHTS), []
     for g in GRADIENTS:
-        velocity = jax.tree.map(lambda v, g: DECAY * v + g, velocity, g)
-        updates = jax.tree.map(lambda v, w: -RATE * (v + PULL * w), velocity, weights)
-        found.append(_scaled(updates, _factor(_norm(updates))))
-        weights = jax.tree.map(np.add, weights, found[-1])
+        changed = change(g)
+        velocity = jax.tree.map(lambda v, c: DECAY * v + c, velocity, changed)
+        updates = after(
+            jax.tree.map(lambda v, w: -RATE * (v + PULL * w), velocity, given(weights, g, changed))
+        )
+        weights = jax.tree.map(np.add, weights, updates)
+        found.append(updates)
     return found
 
 
@@ -132,12 +123,15 @@ def check(Clipped):
                 _momentum(lambda g: _scaled(g, float(jnp.bfloat16(_factor(_norm(g)))))),
                 "The factor has lost digits: it is rounded to half precision.",
             ),
-            (
-                _momentum(lambda g: _scaled(g, _factor(_norm(g))), lambda w, g: g),
-                "The inner optimizer is given gradients in the place of the weights: hand `weights` on.",
+            *(
+                (
+                    _momentum(lambda g: _scaled(g, _factor(_norm(g))), given),
+                    "The inner optimizer is given gradients in the place of the weights: hand `weights` on.",
+                )
+                for given in (lambda w, g, changed: g, lambda w, g, changed: changed)
             ),
             (
-                _updates_clipped(),
+                _momentum(lambda g: g, after=lambda u: _scaled(u, _factor(_norm(u)))),
                 "The updates are clipped, after the inner optimizer. Clip the gradients on their way in.",
             ),
             (_momentum(lambda g: g), "Nothing is clipped."),

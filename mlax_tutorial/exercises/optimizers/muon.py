@@ -35,6 +35,17 @@ WEIGHTS = {"tall": np.ones((5, 2)), "row": np.ones((1, 3)), "filter": np.ones((2
 GRADIENTS = [{name: DRAW(size=leaf.shape) for name, leaf in WEIGHTS.items()} for _ in range(2)]
 
 
+def _orthogonal(v, rounds=5):
+    """As the chapter's `orthogonal`, in NumPy, which compiles nothing."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = v.T if v.shape[0] > v.shape[1] else v
+    x = x / (np.linalg.norm(x) + 1e-7)
+    for _ in range(rounds):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x.T if v.shape[0] > v.shape[1] else x
+
+
 def _formula(
     *,
     decay=DECAY,
@@ -57,7 +68,7 @@ def _formula(
                 ratio = v.shape[1] / v.shape[0] if upside_down else v.shape[0] / v.shape[1]
                 ratio = ratio // 1 if floor else ratio
                 u, _, w = np.linalg.svd(v, full_matrices=False)
-                flat = u @ w if exact else np.asarray(orthogonal(jnp.asarray(v, jnp.float32)))
+                flat = u @ w if exact else _orthogonal(v)
                 updates[name] = sign[0] * RATE * flat * (max(1, ratio) ** power if scaled else 1)
             else:
                 updates[name] = sign[1] * others * (np.sign(v) if signs else v)
