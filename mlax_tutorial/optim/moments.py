@@ -56,8 +56,8 @@ def accelerated(momentum, velocity: Any, directions: Any) -> Any:
 def bias_correction(decay, count) -> jax.Array:
     r"""What an average that began at zero must be divided by: :math:`1 - \beta^t`, a float32 scalar.
 
-    In this form, which does not subtract nearly equal numbers: for :math:`\beta = 0.999` and small :math:`t`, the difference
-    would have three good digits in float32.
+    In this form the power is not rounded before it is subtracted from 1. It gains less than a digit: the error that
+    remains is that of :math:`\beta` itself, as float32 stores it.
     """
     return -jnp.expm1(count.astype(jnp.float32) * jnp.log1p(decay - 1))
 

@@ -25,7 +25,7 @@ def kernels(path: str) -> bool:
     """Whether a path is that of weights that enter a product: a ready-made ``where``.
 
     Those are kernels, recurrent ones, too, and the ``query``, ``key``, ``value`` and ``out`` of attention; no biases, scales and
-    embeddings. Only they should decay: a bias or a scale that is pulled towards zero says less, not something simpler.
+    embeddings. Only they should decay: a bias or a scale that is pulled towards zero does not make the function simpler.
 
     >>> kernels("[0]['kernel']"), kernels("[1]['query']"), kernels("[1]['query_bias']"), kernels("[2]['scale']")
     (True, True, False, False)

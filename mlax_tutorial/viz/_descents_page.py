@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from mlax_tutorial.viz import _figure
 from mlax_tutorial.viz._figure import counted
 
 WIDE = 460  # of a drawing, in its own pixels
-LEFT, BELOW = 46, 22  # room for the numbers at the axes
+LEFT, BELOW = 54, 24  # room for the numbers at the axes, which are larger where the page is narrow
 CURVE = 150  # height of the second drawing
 FRAMES = 200  # at most so many steps are shown
 LEVELS = (0.003, 0.012, 0.03, 0.06, 0.11, 0.18, 0.27, 0.37, 0.48, 0.6, 0.72, 0.84, 0.94)  # shares of the area
@@ -124,7 +125,7 @@ _SHAPES = (
 def _row(index, path, each):
     swatch = f'<svg viewBox="-8 -8 16 16" width="16" height="16" aria-hidden="true"><g class="viz-descent-mark viz-descent-{index % 6}">{_SHAPES[index % 6]}</g></svg>'
     return (
-        f'<tr><th scope="row">{swatch} {html.escape(path.name)}</th>'
+        f'<tr><th scope="row">{swatch} {_breakable(path.name)}</th>'
         f'<td class="viz-descent-at">{each["at"][-1]}</td><td class="viz-descent-loss">{each["loss"][-1]}</td></tr>'
     )
 
@@ -135,11 +136,11 @@ def _axes(window, to_map, tall):
     parts = [f'<rect class="viz-descent-frame" x="{LEFT}" y="0" width="{WIDE - LEFT - 1}" height="{tall}"/>']
     for x in _ticks(left, right):
         parts.append(
-            f'<text x="{to_map(x, low)[0]:.0f}" y="{tall + 16}" text-anchor="middle">{_number(x)}</text>'
+            f'<text x="{to_map(x, low)[0]:.0f}" y="{tall + 16}" text-anchor="middle">{_tick(x)}</text>'
         )
     for y in _ticks(low, high):
         parts.append(
-            f'<text x="{LEFT - 5}" y="{to_map(left, y)[1] + 4:.0f}" text-anchor="end">{_number(y)}</text>'
+            f'<text x="{LEFT - 5}" y="{to_map(left, y)[1] + 4:.0f}" text-anchor="end">{_tick(y)}</text>'
         )
     return "".join(parts)
 
@@ -232,7 +233,7 @@ class _Curve:
             f'<text x="{LEFT + 4}" y="{CURVE + 16}">0</text>',
         ]
         for value in (self.high, self.low):
-            text = f"{10.0**value:.0e}" if self.logarithmic else _number(value)
+            text = _tick(10.0**value, ".0e") if self.logarithmic else _tick(value, ".2g")
             y = self.at(0, 10.0**value if self.logarithmic and value < 308 else value)[1]
             parts.append(f'<text x="{LEFT - 5}" y="{y + 4:.0f}" text-anchor="end">{text}</text>')
         return "".join(parts)
@@ -240,6 +241,21 @@ class _Curve:
 
 def _place(point):
     return f"({', '.join(_number(value) for value in point)})"
+
+
+def _breakable(name):
+    """A name that breaks where one would break it by hand: behind brackets, commas and signs of equality."""
+    return re.sub(r"([(,=\[{/])", r"\1<wbr>", html.escape(name))
+
+
+def _tick(value, form=".3g") -> str:
+    """A number at an axis, as short as it can be.
+
+    >>> _tick(1e-05), _tick(-2e30), _tick(250.0), _tick(3.2e-11, ".0e")
+    ('1e-5', '-2e30', '250', '3e-11')
+    """
+    text = f"{float(value):{form}}" if value else "0"
+    return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text)
 
 
 def _number(value) -> str:

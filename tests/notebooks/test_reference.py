@@ -2,6 +2,7 @@
 
 # reads: book/*.md
 
+import dataclasses
 import doctest
 import pathlib
 import re
@@ -17,7 +18,7 @@ from mlax_tutorial import nn, optim, precision, saving, training
 BOOK = pathlib.Path(__file__).parent.parent.parent / "book"
 ROW = re.compile(r"^\| `(?P<theirs>.+?)`.* \| (?P<ours>.*) \|$", re.MULTILINE)
 NAMES = {"jax": jax, "jnp": jnp, "np": np, "optax": optax, "nn": nn, "optim": optim, "precision": precision,
-         "saving": saving, "training": training}  # fmt: skip
+         "saving": saving, "training": training, "dataclasses": dataclasses}  # fmt: skip
 
 
 @pytest.mark.parametrize("page", ["faq", "design_notes"])
@@ -52,9 +53,21 @@ def test_what_stands_for_a_name_of_pytorch(theirs, ours, tmp_path, monkeypatch):
     open_ends = {
         "a": [1.0, 2.0], "x": jnp.ones((2, 4)), "f": jnp.sin, "key": jax.random.key(0), "layer": model, "model": model,
         "trainables": trainables, "logits": jnp.ones((2, 3)), "labels": jnp.zeros(2, int), "size": 8, "batch_size": 4,
+        "y": np.zeros(2), "optimizer": optim.Adam(1e-3), "target": trainables,
         "loss": lambda trainables: jnp.sum(trainables[0]["kernel"]),
     }  # fmt: skip
+    if ".restore(" in ours:
+        with saving.Checkpoints("run") as checkpoints:
+            checkpoints.save(1, trainables)
     assert eval(ours, NAMES | open_ends) is not None or ours.startswith("saving")
+
+
+def test_another_rate_is_another_leaf_of_the_same_optimizer():
+    """What the table says of `param_groups` and of a new rate."""
+    optimizer = optim.Adam(1e-3)
+    other = dataclasses.replace(optimizer, learning_rate=2e-3)
+    assert jax.tree.structure(other) == jax.tree.structure(optimizer)
+    assert float(other.learning_rate) == pytest.approx(2e-3)
 
 
 @pytest.mark.parametrize(

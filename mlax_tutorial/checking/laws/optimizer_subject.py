@@ -80,6 +80,7 @@ class OptimizerSubject:
       frozen: the paths that it leaves out of its state.
       packed: whether its state is of vectors, one for each dtype, not of one array a weight.
       declared: dtypes of fields of the state that a switch of the optimizer sets, by name.
+      double: whether weights may be of float64.
       thorough: whether all dtypes are audited with float64 switched on, as the package's own tests do.
     """
 
@@ -94,6 +95,7 @@ class OptimizerSubject:
         frozen: Callable[[str], bool] = lambda path: False,
         packed: bool = False,
         declared: dict[str, str] | None = None,
+        double: bool = True,
         thorough: bool = False,
     ):
         if not callable(make):
@@ -102,7 +104,7 @@ class OptimizerSubject:
             )
         self.make, self.peer, self.rate, self.wide, self.arithmetic = make, peer, rate, wide, arithmetic
         self.frozen, self.packed, self.declared = frozen, packed, declared or {}
-        self.thorough = thorough
+        self.double, self.thorough = double, thorough
         self._make, self.traces = reader.guard(make, "make"), []
         self.theirs = self.theirs_of(rate)
         if isinstance(self.theirs, type) or self.theirs is None:
@@ -132,13 +134,8 @@ class OptimizerSubject:
         """In which dtypes steps are audited, and whether float64 is switched on there."""
         if self.thorough:
             return [(dtype, True) for dtype in DTYPES]
-        return [
-            ("float16", False),
-            ("bfloat16", False),
-            ("float32", False),
-            ("float32", True),
-            ("float64", True),
-        ]
+        single = [("float16", False), ("bfloat16", False), ("float32", False)]
+        return [*single, ("float32", True), ("float64", True)] if self.double else single
 
     # What several laws look at
 

@@ -336,6 +336,15 @@ def _(subject):
                 f"`state{jax.tree_util.keystr(path)}`, as `init` returns it, is a weight itself, so the two cannot be donated together: "
                 "give the state a copy of its own (`jnp.zeros_like`, or `jnp.array(weight)`).",
             )
+    seen = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if isinstance(leaf, jax.Array) and leaf.size:
+            other = seen.setdefault(_buffer(leaf), path)
+            if other != path:
+                one, two = (f"`state{jax.tree_util.keystr(place)}`" for place in (other, path))
+                raise Failed(
+                    f"{one} and {two}, as `init` returns them, are one array, which cannot be donated twice: make each of its own.",
+                )
     step = jax.jit(subject.optimizer.step, donate_argnums=(1, 2), keep_unused=True)
     try:
         step(subject.gradients, state, trainables)

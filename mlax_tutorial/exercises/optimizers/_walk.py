@@ -1,11 +1,17 @@
 """A few steps of a reader's optimizer with given gradients, held against formulas, right ones and known wrong ones."""
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Failed
 from mlax_tutorial.checking.laws.optimizer_subject import GuardedOptimizer
+from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
 
 WEIGHTS = {"layer": {"kernel": np.array([[1.0, -2.0], [0.5, 3.0]]), "bias": np.array([0.5, -1.0])}}
 STEPS = [
@@ -15,25 +21,87 @@ STEPS = [
 ]
 
 
-def arrays(tree):
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), tree)
+def arrays(tree, dtype=jnp.float32):
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
 
 
-def walk(optimizer, weights=WEIGHTS, gradients=STEPS):
-    """The updates of each step of the reader's optimizer, under ``jit``."""
-    guarded, weights = GuardedOptimizer(optimizer), arrays(weights)
-    state, step, found = guarded.init(weights), jax.jit(guarded.step), []
-    for each in gradients:
-        updates, state = step(arrays(each), state, weights)
-        if jax.tree.map(jnp.shape, updates) != jax.tree.map(jnp.shape, weights):
+@dataclasses.dataclass
+class Found:
+    """The updates of each step and the last state; ``again`` takes other steps with the same program."""
+
+    updates: list
+    state: Any
+    optimizers: list
+    again: Callable[..., list]
+
+
+def walk(optimizers, weights=WEIGHTS, gradients=STEPS, dtype=jnp.float32):
+    """The updates of each step of the reader's optimizer, which is an argument of a jitted function, as in the chapter.
+
+    ``optimizers`` is one, or a list with one for each step: the same but for its numbers.
+    """
+    optimizers = optimizers if isinstance(optimizers, list) else [optimizers] * len(gradients)
+    known(optimizers[0])
+    for other in optimizers[1:]:
+        if jax.tree.structure(other) != jax.tree.structure(optimizers[0]):
             raise Failed(
-                "`step` must return the updates first, a tree built like the weights, and then the state.",
-                expected=jax.tree.map(jnp.shape, weights),
-                got=jax.tree.map(jnp.shape, updates),
+                "Another number in the optimizer makes another program: all its numbers must be leaves, so derive the class from `Tunable`."
             )
-        found.append(jax.tree.map(np.asarray, updates))
-        weights = jax.tree.map(lambda w, u: (w + u).astype(w.dtype), weights, updates)
-    return found
+    program = jax.jit(lambda optimizer, *arguments: GuardedOptimizer(optimizer).step(*arguments))
+
+    def step(*arguments):
+        try:
+            return program(*arguments)
+        except Raised as raised:
+            if isinstance(raised.error, jax.errors.ConcretizationTypeError | jax.errors.JAXTypeError):
+                raised.message += (
+                    "\nThe optimizer is an argument of the jitted step, so its own numbers are traced, too: compute with "
+                    "`self.…` as it is, without `float`, `int`, NumPy or `if`."
+                )
+            raise
+
+    def go(optimizers, read=lambda result, weights: result):
+        now, found = arrays(weights, dtype), []
+        state = GuardedOptimizer(optimizers[0]).init(arrays(weights, dtype))
+        for optimizer, each in zip(optimizers, gradients):
+            updates, state = read(step(optimizer, arrays(each, dtype), state, now), now)
+            if jax.tree.map(jnp.shape, updates) != jax.tree.map(jnp.shape, now):
+                raise Failed(
+                    "`step` must return the updates first, a tree built like the weights, and then the state.",
+                    expected=jax.tree.map(jnp.shape, weights),
+                    got=jax.tree.map(jnp.shape, updates),
+                )
+            found.append(jax.tree.map(np.asarray, updates))
+            now = jax.tree.map(lambda w, u: (w + u).astype(w.dtype), now, updates)
+        return found, state
+
+    updates, state = go(optimizers)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(state):
+        if jnp.shape(leaf) == () and jnp.result_type(leaf) in (jnp.bfloat16, jnp.float16):
+            raise Failed(
+                f"`state{jax.tree_util.keystr(path)}` is one number of {jnp.result_type(leaf)}, which soon cannot count on: in bfloat16 "
+                "256 + 1 is 256. Count in int32 or in float32.",
+            )
+    return Found(updates, state, optimizers, lambda *arguments: go(*arguments)[0])
+
+
+def known(made):
+    """Fail if JAX takes an instance of the reader's class for one leaf."""
+    if any(leaf is made for leaf in jax.tree.leaves(made)):
+        raise Failed(
+            "JAX does not know your class, so `jax.jit` refuses it as an argument. Derive it from `Tunable`: "
+            f"`class {type(made).__name__}(Tunable):`."
+        )
+
+
+def keeps_defaults(theirs, solution):
+    """Fail if a field has another default than the stub gave it."""
+    wanted = {field.name: field.default for field in dataclasses.fields(solution)}
+    given = dataclasses.fields(theirs) if dataclasses.is_dataclass(theirs) else ()
+    for field in given:
+        default = wanted.get(field.name, dataclasses.MISSING)
+        if default is not dataclasses.MISSING and field.default != default:
+            raise Failed(f"The default of `{field.name}` was {default}: leave the fields as they stand.")
 
 
 def by_formula(formula, weights=WEIGHTS, gradients=STEPS):
@@ -47,6 +115,24 @@ def by_formula(formula, weights=WEIGHTS, gradients=STEPS):
     return found
 
 
+class Inner(Tunable):
+    """Momentum with decay, which acts on the weights that it is given: a wrapper must hand the right ones through."""
+
+    learning_rate: float
+    momentum: float
+    weight_decay: float
+
+    def init(self, weights):
+        return zeros(weights)
+
+    def step(self, gradients, velocity, weights):
+        velocity = jax.tree.map(lambda v, g: self.momentum * v + g, velocity, gradients)
+        updates = jax.tree.map(
+            lambda v, w: -self.learning_rate * (v + self.weight_decay * w), velocity, weights
+        )
+        return updates, velocity
+
+
 def alike(one, two, rtol=1e-3, atol=1e-5):
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(two))
     return jax.tree.structure(one) == jax.tree.structure(two) and all(
@@ -56,6 +142,7 @@ def alike(one, two, rtol=1e-3, atol=1e-5):
 
 def compare(found, expected, wrongs, gradients=STEPS):
     """Fail where the updates differ: with the words of the wrong formula that gives them, or with the first step that differs."""
+    walked, found = found, found.updates
     if alike(found, expected):
         return
     for other, words in wrongs:
@@ -65,9 +152,50 @@ def compare(found, expected, wrongs, gradients=STEPS):
             raise Failed(words, **shown)
     shown = _first(found, expected, gradients)
     which = shown.pop("step")
+    if said := _of_any_optimizer(walked, expected):
+        raise Failed(said, **shown)
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(found)):
         raise Failed(f"The updates of step {which} are not finite.", **shown)
     raise Failed(f"The updates of step {which} are not as the formula says.", **shown)
+
+
+def _of_any_optimizer(found, expected):
+    """The words for a slip that any optimizer may hold: its program runs again, with the result or the numbers changed."""
+
+    def reads(read):
+        try:
+            return alike(found.again(found.optimizers, read), expected)
+        except (Failed, TypeError, ValueError):
+            return False
+
+    if alike(jax.tree.map(np.negative, found.updates), expected):
+        return "The updates point up the gradient: they are added to the weights, so they need a minus."
+    if reads(lambda result, weights: (jax.tree.map(jnp.subtract, result[0], weights), result[1])):
+        return "You return the new weights. Return the updates, which are added to the weights afterwards."
+    if reads(lambda result, weights: (result[1], result[0])):
+        return "You return the state first and the updates second: the updates come first."
+    first = found.optimizers[0]
+    for path, leaf in jax.tree_util.tree_leaves_with_path(first):
+        changed = jax.tree_util.tree_map_with_path(
+            lambda other, one, path=path: jnp.asarray(0.4 * one + 0.1, one.dtype) if other == path else one,
+            first,
+        )
+        if jnp.issubdtype(leaf.dtype, jnp.floating):
+            plain, other = (
+                found.again([first] * len(found.updates)),
+                found.again([changed] * len(found.updates)),
+            )
+            if alike(plain, other, rtol=1e-6, atol=1e-7):
+                name = _field(first, path)
+                return f"`{name}` makes no difference: read it from the field, `self.{name}`."
+    return None
+
+
+def _field(optimizer, path):
+    """The name of the field of a leaf. The reader's class may have been registered without names, in the order of its fields."""
+    leaves = [place for place, _ in jax.tree_util.tree_leaves_with_path(optimizer)]
+    names = [name for name, value in vars(optimizer).items() for _ in jax.tree.leaves(value)]
+    return names[leaves.index(path)] if len(names) == len(leaves) else jax.tree_util.keystr(path)
 
 
 def _first(found, expected, gradients):

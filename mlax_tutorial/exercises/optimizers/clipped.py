@@ -7,7 +7,16 @@ import numpy as np
 from mlax_tutorial import optim
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, squared
-from mlax_tutorial.exercises.optimizers._walk import STEPS, WEIGHTS, by_formula, compare, walk
+from mlax_tutorial.exercises.optimizers._walk import (
+    STEPS,
+    WEIGHTS,
+    Inner,
+    alike,
+    arrays,
+    compare,
+    keeps_defaults,
+    walk,
+)
 
 
 class Clipped(Tunable):
@@ -25,8 +34,8 @@ class Clipped(Tunable):
         return self.optimizer.step(gradients, state, weights)
 
 
-RATE, DECAY, MAXIMUM = 1.0, 0.5, 2.0
-# The first gradient is long, the second and the third shorter than the maximum, then none at all.
+RATE, DECAY, PULL, MAXIMUM = 0.5, 0.5, 0.3, 1.7
+# The first and the third gradient are longer than the maximum, the second is shorter, and the last is zero.
 GRADIENTS = [
     STEPS[0],
     jax.tree.map(lambda g: 0.1 * g, STEPS[1]),
@@ -35,14 +44,18 @@ GRADIENTS = [
 ]
 
 
-def _momentum(change, after=lambda u: u):
-    """Momentum, with each tree of gradients changed before it, and its updates after it."""
-
-    def formula(g, memory, w, t):
-        memory["v"] = DECAY * memory.get("v", 0 * g) + g
-        return -RATE * memory["v"]
-
-    return [after(u) for u in by_formula(formula, WEIGHTS, [change(g) for g in GRADIENTS])]
+def _momentum(change, given=lambda w, g, changed: w, after=lambda u: u):
+    """Momentum with decay, with each tree of gradients changed before it; ``given`` is what it takes for the weights."""
+    weights, velocity, found = WEIGHTS, jax.tree.map(np.zeros_like, WEIGHTS), []
+    for g in GRADIENTS:
+        changed = change(g)
+        velocity = jax.tree.map(lambda v, c: DECAY * v + c, velocity, changed)
+        updates = after(
+            jax.tree.map(lambda v, w: -RATE * (v + PULL * w), velocity, given(weights, g, changed))
+        )
+        weights = jax.tree.map(np.add, weights, updates)
+        found.append(updates)
+    return found
 
 
 def _scaled(tree, factor):
@@ -58,16 +71,28 @@ def _factor(norm):
 
 
 def check(Clipped):
-    inner = optim.SGD(RATE, momentum=DECAY)
+    inner = Inner(RATE, DECAY, PULL)
     found = walk(checks.make(Clipped, inner, MAXIMUM), WEIGHTS, GRADIENTS)
-    if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(found[3])):
+    updates, clipped = found.updates, _momentum(lambda g: _scaled(g, _factor(_norm(g))))
+    if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(updates)) and not alike(updates[:3], clipped[:3]):
+        raise Failed(
+            "Short gradients are changed and long ones are not: look at the condition. The factor is `maximum / norm` where the norm is "
+            "*larger* than the maximum."
+            if alike(updates[1], _momentum(lambda g: _scaled(g, max(1.0, MAXIMUM / max(_norm(g), 1e-12))))[1])
+            or alike(updates[0], _momentum(lambda g: g)[0])
+            else "The updates of step 1 are not as the formula says, and a gradient of zero makes NaN.",
+            input="gradients longer than the maximum, shorter, and zero",
+            expected=arrays(clipped[0]),
+            got=arrays(updates[0]),
+        )
+    if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(updates[3])):
         raise Failed(
             "A gradient of zero makes NaN: the norm is 0, and so is the divisor. `jnp.maximum(norm, 1e-12)` keeps it from zero.",
             input="gradients of zeros",
         )
     compare(
         found,
-        _momentum(lambda g: _scaled(g, _factor(_norm(g)))),
+        clipped,
         [
             (
                 _momentum(lambda g: jax.tree.map(lambda leaf: _factor(_norm(leaf)) * leaf, g)),
@@ -90,7 +115,23 @@ def check(Clipped):
                 "The norms of the leaves are added up. Add their squares, and take one root.",
             ),
             (
-                _momentum(lambda g: g, lambda u: _scaled(u, _factor(_norm(u)))),
+                _momentum(lambda g: _scaled(g, max(1.0, MAXIMUM / max(_norm(g), 1e-12)))),
+                "Short gradients are changed and long ones are not: look at the condition. The factor is `maximum / norm` where the norm is "
+                "*larger* than the maximum.",
+            ),
+            (
+                _momentum(lambda g: _scaled(g, float(jnp.bfloat16(_factor(_norm(g)))))),
+                "The factor has lost digits: it is rounded to half precision.",
+            ),
+            *(
+                (
+                    _momentum(lambda g: _scaled(g, _factor(_norm(g))), given),
+                    "The inner optimizer is given gradients in the place of the weights: hand `weights` on.",
+                )
+                for given in (lambda w, g, changed: g, lambda w, g, changed: changed)
+            ),
+            (
+                _momentum(lambda g: g, after=lambda u: _scaled(u, _factor(_norm(u)))),
                 "The updates are clipped, after the inner optimizer. Clip the gradients on their way in.",
             ),
             (_momentum(lambda g: g), "Nothing is clipped."),
@@ -101,10 +142,28 @@ def check(Clipped):
         ],
         GRADIENTS,
     )
+    _half(Clipped)
+    keeps_defaults(Clipped, exercise.answer)
     checks.obeys_optimizer_laws(
         lambda rate: Clipped(optim.SGD(rate, momentum=0.5), 0.1),
-        but={"gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "donation", "one trace"},
+        double=False,
+        but={"rounded once", "no weights", "gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "donation", "one trace"},
     )  # fmt: skip
+
+
+def _half(Clipped):
+    """Squares of numbers of float16 soon leave its range."""
+    weights = {"kernel": jnp.ones((2, 2), jnp.float16)}
+    gradients = {"kernel": jnp.full((2, 2), 300.0, jnp.float16)}
+    updates = walk(Clipped(optim.SGD(1.0), 2.0), weights, [gradients], dtype=None).updates[0]["kernel"]
+    if not np.allclose(np.asarray(updates, float), -1.0, rtol=1e-2):
+        raise Failed(
+            "With gradients of float16 the norm is wrong: the square of 300 is larger than any number of float16. Sum the squares in "
+            "float32, with `squared`.",
+            input="four gradients of 300, clipped to a length of 2, at a rate of 1",
+            expected=jnp.full((2, 2), -1.0),
+            got=jnp.asarray(updates, jnp.float32),
+        )
 
 
 exercise = Exercise(

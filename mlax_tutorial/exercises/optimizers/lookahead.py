@@ -7,7 +7,15 @@ import numpy as np
 from mlax_tutorial import optim
 from mlax_tutorial.checking import Exercise, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
-from mlax_tutorial.exercises.optimizers._walk import STEPS, WEIGHTS, by_formula, compare, walk
+from mlax_tutorial.exercises.optimizers._walk import (
+    STEPS,
+    WEIGHTS,
+    Inner,
+    by_formula,
+    compare,
+    keeps_defaults,
+    walk,
+)
 
 
 class Lookahead(Tunable):
@@ -17,7 +25,7 @@ class Lookahead(Tunable):
 
     def init(self, weights):
         slow = jax.tree.map(jnp.add, zeros(weights), weights)  # arrays of their own
-        return jnp.float32(0), slow, self.optimizer.init(weights)
+        return jnp.int32(0), slow, self.optimizer.init(weights)
 
     def step(self, gradients, state, weights):
         count, slow, inner = state
@@ -33,7 +41,7 @@ class Lookahead(Tunable):
         return updates, (count, slow, inner)
 
 
-RATE, DECAY, PULL, EVERY = 0.1, 0.5, 0.3, 3
+RATE, DECAY, SHRINK, PULL, EVERY = 0.1, 0.5, 0.4, 0.3, 3
 GRADIENTS = [STEPS[i % 3] for i in range(7)]
 
 
@@ -41,8 +49,8 @@ def _formula(*, pull=PULL, first=0, every=EVERY, kind=""):
     def formula(g, memory, w, t):
         slow = memory.setdefault("slow", np.array(w))
         memory["v"] = DECAY * memory.get("v", 0 * g) + g
-        u = -RATE * memory["v"]
-        if (t + first) % every or t + first <= 0:
+        u = -RATE * (memory["v"] + SHRINK * (slow if kind == "inner slow" else w))
+        if (t + first) % every or t + first <= 0 and kind != "at once":
             return u
         if kind == "old":  # of the fast weights before their step
             new = slow + pull * (w - slow)
@@ -62,7 +70,7 @@ def _formula(*, pull=PULL, first=0, every=EVERY, kind=""):
 
 
 def check(Lookahead):
-    inner = optim.SGD(RATE, momentum=DECAY)
+    inner = Inner(RATE, DECAY, SHRINK)
     found = walk(checks.make(Lookahead, inner, PULL, EVERY), WEIGHTS, GRADIENTS)
     compare(
         found,
@@ -75,6 +83,14 @@ def check(Lookahead):
             (
                 _formula(first=-1),
                 "The slow weights move one step too late: count the step that is being done, so that they move after `every` steps.",
+            ),
+            (
+                _formula(first=-1, kind="at once"),
+                "The first jump comes at the very first step: count the step that is being done, so that they move after `every` steps.",
+            ),
+            (
+                _formula(kind="inner slow"),
+                "The inner optimizer is given the slow weights. It moves the fast ones, and its decay must act on them: hand `weights` on.",
             ),
             (_formula(kind="fast goes on"), "The fast weights never jump to the slow ones."),
             (_formula(pull=1 - PULL), "The slow weights go the share 1 - pull of the way: they should go the share `pull`."),
@@ -90,8 +106,10 @@ def check(Lookahead):
         ],
         GRADIENTS,
     )  # fmt: skip
+    keeps_defaults(Lookahead, exercise.answer)
     checks.obeys_optimizer_laws(
         lambda rate: Lookahead(optim.SGD(rate), 0.5, 2),
+        double=False,
         but={"gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "one trace"},
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, orthogonal, zeros
-from mlax_tutorial.exercises.optimizers._walk import compare, walk
+from mlax_tutorial.exercises.optimizers._walk import compare, keeps_defaults, walk
 
 
 class Muon(Tunable):
@@ -31,25 +31,47 @@ class Muon(Tunable):
 
 RATE, OTHER, DECAY = 0.1, 0.02, 0.6
 DRAW = np.random.default_rng(0).normal
-WEIGHTS = {"tall": np.ones((6, 2)), "wide": np.ones((2, 3)), "filter": np.ones((2, 2, 2)), "bias": np.ones(2)}
+WEIGHTS = {"tall": np.ones((5, 2)), "row": np.ones((1, 3)), "filter": np.ones((2, 2, 2)), "bias": np.ones(2)}
 GRADIENTS = [{name: DRAW(size=leaf.shape) for name, leaf in WEIGHTS.items()} for _ in range(2)]
 
 
+def _orthogonal(v, rounds=5):
+    """As the chapter's `orthogonal`, in NumPy, which compiles nothing."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = v.T if v.shape[0] > v.shape[1] else v
+    x = x / (np.linalg.norm(x) + 1e-7)
+    for _ in range(rounds):
+        square = x @ x.T
+        x = a * x + (b * square + c * square @ square) @ x
+    return x.T if v.shape[0] > v.shape[1] else x
+
+
 def _formula(
-    *, decay=DECAY, scaled=True, upside_down=False, signs=True, others=OTHER, sign=-1.0, exact=False
+    *,
+    decay=DECAY,
+    scaled=True,
+    upside_down=False,
+    signs=True,
+    others=OTHER,
+    sign=(-1.0, -1.0),
+    exact=False,
+    power=0.5,
+    floor=False,
+    smallest=1,
 ):
     memory, found = {}, []
     for each in GRADIENTS:
         updates = {}
         for name, g in each.items():
             v = memory[name] = decay * memory.get(name, 0 * g) + g
-            if v.ndim == 2:
+            if v.ndim == 2 and min(v.shape) >= smallest:
                 ratio = v.shape[1] / v.shape[0] if upside_down else v.shape[0] / v.shape[1]
+                ratio = ratio // 1 if floor else ratio
                 u, _, w = np.linalg.svd(v, full_matrices=False)
-                flat = u @ w if exact else np.asarray(orthogonal(jnp.asarray(v, jnp.float32)))
-                updates[name] = sign * RATE * flat * (max(1, ratio) ** 0.5 if scaled else 1)
+                flat = u @ w if exact else _orthogonal(v)
+                updates[name] = sign[0] * RATE * flat * (max(1, ratio) ** power if scaled else 1)
             else:
-                updates[name] = sign * others * (np.sign(v) if signs else v)
+                updates[name] = sign[1] * others * (np.sign(v) if signs else v)
         found.append(updates)
     return found
 
@@ -65,7 +87,15 @@ def check(Muon):
             (_formula(decay=0.0), "There is no momentum: the gradient itself is made orthogonal."),
             (_formula(signs=False), "What is no matrix moves by the velocity; it should move by its sign."),
             (_formula(others=RATE), "What is no matrix moves by the learning rate of the matrices: it has a rate of its own."),
-            (_formula(sign=1.0), "The updates point up: they are added to the weights, so they need a minus."),
+            (_formula(sign=(1.0, 1.0)), "The updates point up: they are added to the weights, so they need a minus."),
+            (_formula(sign=(1.0, -1.0)), "The updates of matrices point up: they are added to the weights, so they lack a minus."),
+            (_formula(sign=(-1.0, 1.0)), "The updates of what is no matrix point up: they are added to the weights, so they lack a minus."),
+            (_formula(power=1), "The factor for tall matrices lacks its root: it is the *root* of max(1, rows / columns)."),
+            (_formula(floor=True), "The ratio of rows to columns is rounded down: divide with `/`, not with `//`."),
+            (
+                _formula(smallest=2),
+                "A matrix with one row or one column is treated as a vector. Two axes make a matrix, whatever their lengths.",
+            ),
             (
                 _formula(exact=True),
                 "All singular values are exactly 1. That is what `orthogonal` comes near to; use it, so that a step needs no decomposition.",
@@ -73,6 +103,8 @@ def check(Muon):
         ],
         GRADIENTS,
     )  # fmt: skip
+    _velocity(found.state)
+    keeps_defaults(Muon, exercise.answer)
     program = str(jax.make_jaxpr(Muon(RATE, OTHER, DECAY).step)(*[jax.tree.map(jnp.ones_like, WEIGHTS)] * 3))
     if "svd" in program or "eigh" in program:
         raise Failed(
@@ -80,8 +112,22 @@ def check(Muon):
         )
     checks.obeys_optimizer_laws(
         Muon,
+        double=False,
         but={"gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "donation", "pure and under jit", "rounded once", "one trace"},
     )  # fmt: skip
+
+
+def _velocity(state):
+    """Neither signs nor orthogonal matrices tell how long the velocity is, but the state does."""
+    first, second = (each["tall"] for each in GRADIENTS)
+    short = (1 - DECAY) * (DECAY * first + second)
+    for leaf in jax.tree.leaves(state):
+        if np.shape(leaf) == short.shape and np.allclose(leaf, short, rtol=1e-3, atol=1e-5):
+            raise Failed(
+                "The gradient enters the velocity with the share 1 - decay. In this convention it enters whole.",
+                expected=jnp.asarray(DECAY * first + second, jnp.float32),
+                got=leaf,
+            )
 
 
 exercise = Exercise(

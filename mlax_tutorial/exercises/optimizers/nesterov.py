@@ -4,7 +4,7 @@ import jax
 
 from mlax_tutorial.checking import Exercise, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
-from mlax_tutorial.exercises.optimizers._walk import by_formula, compare, walk
+from mlax_tutorial.exercises.optimizers._walk import by_formula, compare, keeps_defaults, walk
 
 
 class Nesterov(Tunable):
@@ -24,8 +24,15 @@ class Nesterov(Tunable):
         return updates, velocity
 
 
-def _formula(rate, decay, *, fresh=1.0, ahead=True, sign=-1.0, remembers="velocity"):
+RATES = 0.1, 0.1, 0.3  # another one at the third step, with the state of the second
+
+
+def _formula(decay, *, rates=RATES, fresh=1.0, ahead=True, sign=-1.0, remembers="velocity", inside=False):
     def formula(g, memory, w, t):
+        rate = rates[t - 1]
+        if inside:
+            v = memory["v"] = decay * memory.get("v", 0 * g) - rate * g
+            return decay * v - rate * g
         v = decay * memory.get("v", 0 * g) + fresh * g
         look = decay * v + fresh * g
         memory["v"] = {"velocity": v, "look": look, "nothing": 0 * g}[remembers]
@@ -35,39 +42,49 @@ def _formula(rate, decay, *, fresh=1.0, ahead=True, sign=-1.0, remembers="veloci
 
 
 def check(Nesterov):
-    rate, decay = 0.1, 0.8
-    found = walk(checks.make(Nesterov, rate, decay))
+    decay = 0.8
+    found = walk([checks.make(Nesterov, rate, decay) for rate in RATES])
     compare(
         found,
-        _formula(rate, decay),
+        _formula(decay),
         [
             (
-                _formula(rate, decay, ahead=False),
+                _formula(decay, inside=True),
+                "The rate is a part of your velocity, so a new rate acts on new gradients only. Keep the velocity free of it, and multiply "
+                "at the end.",
+            ),
+            (
+                _formula(decay, rates=[RATES[0]] * 3),
+                "A new learning rate, at the third step, makes no difference: read it from the field, `self.learning_rate`.",
+            ),
+            (
+                _formula(decay, ahead=False),
                 "This is plain momentum. `decay * v + g` with the *old* velocity is the new velocity: look ahead from the new one, once more.",
             ),
             (
-                _formula(rate, decay, sign=1.0),
+                _formula(decay, sign=1.0),
                 "The updates point up the gradient: they are added to the weights, so they need a minus.",
             ),
             (
-                _formula(rate, decay, fresh=1 - decay),
+                _formula(decay, fresh=1 - decay),
                 "The gradient enters with the share 1 - decay. In this convention it enters whole.",
             ),
             (
-                _formula(rate, decay, remembers="look"),
+                _formula(decay, remembers="look"),
                 "The state that you return is the direction that looked ahead. What goes on is the velocity.",
             ),
             (
-                _formula(rate, decay, remembers="nothing"),
+                _formula(decay, remembers="nothing"),
                 "The first step is right, and then the velocity is lost: return the new one as the state.",
             ),
-            (_formula(rate, 0.9), "The decay is always 0.9: read it from the field, `self.decay`."),
-            (_formula(rate, 0.0), "There is no velocity in your updates: this is plain gradient descent."),
+            (_formula(0.9), "The decay is always 0.9: read it from the field, `self.decay`."),
+            (_formula(0.0), "There is no velocity in your updates: this is plain gradient descent."),
         ],
     )
+    keeps_defaults(Nesterov, exercise.answer)
     checks.obeys_optimizer_laws(
         Nesterov,
-        but={"state keeps its types", "dtypes", "rounded once", "gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded"},
+        but={"one trace", "state keeps its types", "dtypes", "rounded once", "gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded"},
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.exercises.optimizers._chapter import Tunable
+from mlax_tutorial.exercises.optimizers._walk import known
 
 
 class WarmUp(Tunable):
@@ -21,9 +22,11 @@ class WarmUp(Tunable):
 COUNTS = np.arange(13)
 
 
-def _values(rise, steps, up=lambda t, a: t / a, down=lambda t, a, b: (b - t) / (b - a), low=0.0):
+def _values(
+    rise, steps, up=lambda t, a: t / a, down=lambda t, a, b: (b - t) / (b - a), low=0.0, rises=np.less_equal
+):
     t = COUNTS.astype(float)
-    return np.where(t <= rise, up(t, rise), np.maximum(down(t, rise, steps), low))
+    return np.where(rises(t, rise), up(t, rise), np.maximum(down(t, rise, steps), low))
 
 
 def check(WarmUp):
@@ -31,6 +34,7 @@ def check(WarmUp):
     schedule = checks.make(WarmUp, rise, steps)
     if not callable(schedule):
         raise Failed("A schedule is called with the count: your class has no `__call__`.")
+    known(schedule)
     traced = []
 
     @jax.jit
@@ -49,6 +53,19 @@ def check(WarmUp):
         (
             _values(rise, steps, down=lambda t, a, b: (b - t) / b),
             "The fall does not begin at 1: it starts at count `rise`, so its length is `steps - rise`.",
+        ),
+        (
+            _values(rise, steps, down=lambda t, a, b: (b - t) / b, rises=np.less),
+            "The fall does not begin at 1, so the factor jumps at the peak: the fall starts at count `rise`, so its length is "
+            "`steps - rise`.",
+        ),
+        (
+            _values(rise, steps, up=lambda t, a: t // a),
+            "The rise is no straight line: `//` rounds down. Divide with `/`.",
+        ),
+        (
+            _values(rise, steps, up=lambda t, a: t // a, down=lambda t, a, b: (b - t) // (b - a)),
+            "The factor is 0 or 1, and nothing between: `//` rounds down. Divide with `/`.",
         ),
         (
             _values(rise, steps, down=lambda t, a, b: 1 - (t - a) / b),

@@ -1,11 +1,13 @@
 """The batch and the key of any update, from its number alone."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, reader
 
 
 def solution(key, number, size, batch_size):
@@ -21,7 +23,12 @@ SIZE, BATCH, EPOCHS = 11, 3, 3
 def check(batch_at):
     each = SIZE // BATCH
     numbers = range(EPOCHS * each)
-    found = [_one(batch_at, jax.random.key(5), number) for number in numbers]
+    try:
+        found = [_one(batch_at, jax.random.key(5), number) for number in numbers]
+    except reader.Raised as raised:
+        if isinstance(raised.error, OverflowError):
+            raised.message = f"A key is folded with a negative number: updates are counted from 0, and so are epochs.\n{raised.message}"
+        raise
     for number in reversed(numbers):
         if _one(batch_at, jax.random.key(5), number) != found[number]:
             raise Failed(
@@ -41,6 +48,13 @@ def check(batch_at):
         )
     if orders[0] == sorted(orders[0]):
         raise Failed("The first epoch is not shuffled.", got=str(orders[0]))
+    pairs = [set(zip(order, order[1:])) for order in orders]
+    if any(len(pairs[0] & other) > 2 * len(other) / 3 for other in pairs[1:]):
+        raise Failed(
+            "The order of the second epoch is that of the first one, only shifted. Draw one from a key of its own.",
+            shown=[("orders", "\n".join(map(str, orders)))],
+        )
+    _depends(batch_at, found)
     _keys(batch_at, [key for _, key in found], orders)
 
 
@@ -59,6 +73,13 @@ def _one(batch_at, key, number):
     ):
         raise Failed("The second thing should be one typed key.", got=step_key, **shown)
     indices = np.asarray(indices)
+    if indices.ndim == 1 and indices.size < BATCH:
+        raise Failed(
+            f"A batch has {indices.size} indices instead of {BATCH}. An epoch is `size // batch_size` updates: the examples that do not "
+            "fill a batch are left out.",
+            got=indices,
+            **shown,
+        )
     if indices.shape != (BATCH,) or not np.issubdtype(indices.dtype, np.integer):
         raise Failed(f"The first thing should be {BATCH} indices.", got=indices, **shown)
     if indices.min() < 0 or indices.max() >= SIZE:
@@ -77,17 +98,74 @@ def _keys(batch_at, keys, orders):
         raise Failed(
             "A step's key is the key that came in, from which the others are derived. Each key is for one thing."
         )
-    for number, data in enumerate(keys):
-        key = jax.random.wrap_key_data(jnp.uint32(data))
-        drawn = np.asarray(jax.random.permutation(key, SIZE)).tolist()[: len(orders[0])]
-        if drawn in orders:
+    _families(keys, orders)
+
+
+def _depends(batch_at, found):
+    """Another key changes the order and the key of a step, each by itself."""
+    others = [_one(batch_at, jax.random.key(6), number) for number in range(SIZE // BATCH)]
+    same = [[one[i] == other[i] for one, other in zip(found, others)] for i in (0, 1)]
+    if all(same[0]) and all(same[1]):
+        raise Failed("Another key gives the same batches and the same keys: use the argument `key`.")
+    if all(same[0]):
+        raise Failed("Another key gives the same order of the first epoch: draw it from the argument `key`.")
+    if any(same[1]):
+        raise Failed("Another key gives the same step's key: make it from the argument `key`.")
+
+
+FOLDS = 12  # more than there are updates
+
+
+def _families(keys, orders):
+    """No key has two uses: what an order is drawn from, and all above it, is no step's key and has no step's key below it.
+
+    The keys are found again among those that `fold_in` makes of the first one, up to three times. (`split(k)[i]` is `fold_in(k, i)`.)
+    """
+    paths = [path for length in range(4) for path in itertools.product(range(FOLDS), repeat=length)]
+    data, drawn = _family(jax.random.key(5))
+    known = dict(zip(map(tuple, reversed(np.asarray(data).tolist())), reversed(paths)))
+    drawn = {tuple(order[: len(orders[0])]): path for order, path in zip(np.asarray(drawn).tolist(), paths)}
+    steps = {known[key]: number for number, key in enumerate(keys) if key in known}
+    for epoch, order in enumerate(orders):
+        source = drawn.get(tuple(order))
+        if source is None:
+            continue
+        if source in steps:
             raise Failed(
-                f"The key of update {number} is also the one from which an order is drawn. `fold_in(key, epoch)` and "
+                f"The key of update {steps[source]} is also the one from which an order is drawn. `fold_in(key, epoch)` and "
                 "`fold_in(key, number)` are the same key where the two integers are equal, and JAX's check for reused keys does not "
                 "see it: split the key in two first."
             )
-    if _one(batch_at, jax.random.key(6), 0) == _one(batch_at, jax.random.key(5), 0):
-        raise Failed("Another key gives the same batch and the same step's key: use the argument `key`.")
+        for step, number in steps.items():
+            if step[: len(source)] == source:
+                raise Failed(
+                    f"The key of update {number} is made from the key from which the order of epoch {epoch} is drawn: {_said(source)}. "
+                    "`permutation` splits its key, and `split` and `fold_in` make the same keys, so the two may meet: split the key in "
+                    "two first, one for orders and one for steps."
+                )
+            if source[: len(step)] == step:
+                raise Failed(
+                    f"The key of update {number} is the key from which orders are derived: {_said(step)}. `split(key)[i]` and "
+                    "`fold_in(key, i)` are one key, so do not do both with one key."
+                )
+
+
+@jax.jit
+def _family(key):
+    """The data of all keys, and the orders that are drawn from those that are folded twice at most."""
+    fold = jax.vmap(jax.vmap(jax.random.fold_in, (None, 0)), (0, None))
+    levels = [key[None]]
+    for _ in range(3):
+        levels.append(fold(levels[-1], jnp.arange(FOLDS)).reshape(-1))
+    orders = jax.vmap(lambda key: jax.random.permutation(key, SIZE))(jnp.concatenate(levels[:3]))
+    return jax.random.key_data(jnp.concatenate(levels)), orders
+
+
+def _said(path):
+    text = "key"
+    for i in path:
+        text = f"fold_in({text}, {i})"
+    return f"`{text}`"
 
 
 exercise = Exercise(

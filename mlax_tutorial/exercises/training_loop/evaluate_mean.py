@@ -23,12 +23,28 @@ def _value(x, y):
     return (x[..., 0] + y) / size
 
 
+COUNTED = "The rows that you filled in are counted as if they were examples."
+
+
 def check(evaluate_mean):
     random = np.random.default_rng(0)
     for size, batch_size in ((10, 4), (3, 4), (8, 4), (5, 4)):
         x = random.integers(1, 5, (size, 2)).astype(np.float32)
         y = random.integers(0, 9, size).astype(np.float32)
         _one(evaluate_mean, x, y, batch_size)
+    x[2], y[2] = 0.0, 0.0
+    got, shown = (
+        evaluate_mean(_value, x, y, batch_size),
+        {"input": "5 examples, the metric of one of which is NaN"},
+    )
+    if not np.isnan(got):
+        raise Failed(
+            "One of the examples themselves has NaN, so the mean is NaN, and you hide it. The rows that you filled in must not "
+            "count; a NaN of an example must.",
+            expected=np.nan,
+            got=got,
+            **shown,
+        )
 
 
 def _one(evaluate_mean, x, y, batch_size):
@@ -69,6 +85,7 @@ def _one(evaluate_mean, x, y, batch_size):
     whole, rows = size - size % batch_size, -(-size // batch_size)
     parts = [values[start : start + batch_size] for start in range(0, size, batch_size)]
     repeated = np.concatenate([values, np.repeat(values[-1:], rows * batch_size - size)])
+    around = values[np.arange(rows * batch_size) % size]
     for wrong, said in (
         (
             np.mean([part.mean() for part in parts]),
@@ -78,16 +95,23 @@ def _one(evaluate_mean, x, y, batch_size):
             values[:whole].mean() if whole else None,
             "The examples that do not fill a batch are left out: they belong to the set, too.",
         ),
-        (repeated.mean(), "The rows that you filled in are counted as if they were examples."),
+        (
+            values[:whole].sum() / size if whole else None,
+            "The examples that do not fill a batch are left out of the sum, but it is divided by the number of all.",
+        ),
+        *((filled.mean(), COUNTED) for filled in (repeated, around)),
+        *(
+            (
+                filled.sum() / size,
+                f"The sum holds {rows * batch_size} rows, filled-up ones included, and you divide it by {size}. Mask it.",
+            )
+            for filled in (repeated, around)
+        ),
         (
             values.sum() / (rows * batch_size),
             "The sum is right, but it is divided by the number of rows, filled-up ones included.",
         ),
         (values.sum(), "That is the sum; the mean is asked for."),
-        (
-            repeated.reshape(rows, -1).mean(1).mean(),
-            "The rows that you filled in are counted as if they were examples.",
-        ),
     ):
         if wrong is not None and np.allclose(got, wrong, rtol=1e-4):
             raise Failed(said, expected=expected, got=got, **shown)
@@ -96,8 +120,8 @@ def _one(evaluate_mean, x, y, batch_size):
 
 exercise = Exercise(
     title="Evaluation with a ragged last batch",
-    stars=2,
-    minutes=15,
+    stars=1,
+    minutes=10,
     why="One shape, one program, and every example counts once: that is an evaluation whose third digit can be believed.",
     hints=(
         "Fill the last batch up with anything, for example with the last example again, and remember which rows are real.",

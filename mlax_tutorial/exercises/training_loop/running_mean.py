@@ -1,9 +1,11 @@
 """Add the metrics of a batch to sums that stay on the device."""
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.exercises.first_network._compare import alike
 
 
@@ -14,33 +16,46 @@ def solution(total, metrics, size):
 
 
 def check(running_mean):
-    metrics = {"loss": jnp.float32(2.0), "accuracy": jnp.float32(0.5)}
+    metrics = {"loss": jnp.float32(2.3456), "accuracy": jnp.float32(1 / 3)}  # times a size they are not whole
     total = {"loss": jnp.float32(12.0), "accuracy": jnp.float32(1.0)}, jnp.float32(4.0)
     _never_waits(running_mean, total, metrics)
     _right(running_mean, total, metrics)
+    _count_of_integers(running_mean, total, metrics)
     other = {"a": (jnp.float32([1.0, 2.0]), jnp.float32(3.0))}
     zeros = jax.tree.map(jnp.zeros_like, other), jnp.float32(0.0)
-    checks.same(
-        running_mean(zeros, other, 5),
-        solution(zeros, other, 5),
-        where="for a tree of another structure, with a vector in it",
-        input={"total": zeros, "metrics": other, "size": 5},
-    )
+    shown = {"input": {"total": zeros, "metrics": other, "size": 5}}
+    said = "`metrics` need not be a flat dict with these names: go through any tree with `jax.tree.map`."
+    try:
+        got = running_mean(zeros, other, 5)
+    except reader.Raised as raised:
+        raised.message = f"{said}\n{raised.message}"
+        raise
+    if jax.tree.structure(got) != jax.tree.structure(zeros):
+        raise Failed(said, expected=solution(zeros, other, 5), got=got, **shown)
+    checks.same(got, solution(zeros, other, 5), where="for a tree with a vector in it", **shown)
+    checks.no_leaks(running_mean, total, metrics, jnp.int32(3))
 
 
 def _never_waits(add, total, metrics):
     """The carry of a scan: no number is asked for, and what comes out is of the type that went in."""
     try:
-        got = jax.eval_shape(add, total, metrics, jnp.int32(3))
+        with _watched() as waited:
+            got = jax.eval_shape(add, total, metrics, jnp.int32(3))
     except Failed as failure:
-        if isinstance(
-            getattr(failure, "error", None), jax.errors.ConcretizationTypeError | jax.errors.JAXTypeError
-        ):
+        error = getattr(failure, "error", None)
+        traced = isinstance(error, jax.errors.ConcretizationTypeError | jax.errors.JAXTypeError)
+        if (
+            traced or "Tracer" in str(error) or "traced array" in str(error)
+        ):  # as f-strings and methods of arrays say
             failure.message = (
                 "Your function needs a number where there is none yet, so it would wait for the device, and cannot be a part of a "
                 f"jitted program.\n{failure.message}"
             )
         raise
+    if waited:
+        raise Failed(
+            f"Your function calls `jax.{waited[0]}`, which waits for the device at every batch. Leave the arrays as they are."
+        )
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?")
     wanted = jax.eval_shape(lambda tree: tree, total)
@@ -57,6 +72,31 @@ def _never_waits(add, total, metrics):
             expected=wanted,
             got=got,
         )
+
+
+def _count_of_integers(add, total, metrics):
+    whole = total[0], jnp.int32(4)
+    got = jax.eval_shape(add, whole, metrics, jnp.int32(3))
+    if got[1].dtype != jnp.int32:
+        raise Failed(
+            "A count of int32 comes back as another dtype, and the carry of a `scan` must come out as it went in: add `size` as it is.",
+            expected=jax.eval_shape(lambda tree: tree, whole),
+            got=got,
+        )
+
+
+@contextlib.contextmanager
+def _watched():
+    """Notes which of the functions that wait are called in the block: they let tracers pass, so a trace does not tell."""
+    names, called = ("block_until_ready", "device_get"), []
+    plain = {name: getattr(jax, name) for name in names}
+    for name in names:
+        setattr(jax, name, lambda tree, name=name: (called.append(name), plain[name](tree))[1])
+    try:
+        yield called
+    finally:
+        for name in names:
+            setattr(jax, name, plain[name])
 
 
 def _right(add, total, metrics):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, reader
 
 
 def solution(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
@@ -57,18 +57,37 @@ def check(train_and_validate):
                 input={"x": x, "y": y},
             )
         looked.append((state, x))
-        return np.float32(x.mean())
+        return np.float32(x.mean() + _extra(state[2]))
 
     start = jax.random.key(7)
-    result = train_and_validate(start, init, step, evaluate, x, 10 * x, x_val, 10 * x_val, EPOCHS, BATCH)
+    arguments = init, step, evaluate, x, 10 * x, x_val, 10 * x_val, EPOCHS, BATCH
+    result = train_and_validate(start, *arguments)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise Failed("Return the final state and the history: two things.", got=result)
+    if isinstance(result[1], tuple) and result[1][:1] == ("state",):
+        raise Failed("The two are swapped: first the final state, then the history.", got=result)
     if not steps:
         raise Failed("Your loop never calls `step`.")
     _one_training(made, steps, result[0])
     _epochs(steps)
     _keys(steps, start)
     _validated(looked, result[1], x_val)
+    steps.clear()
+    try:
+        with jax.debug_key_reuse(True):
+            train_and_validate(jax.random.key(7), *arguments)
+    except reader.Raised as raised:
+        if isinstance(raised.error, jax.errors.KeyReuseError):
+            raised.message = (
+                "A key is used twice: for the order and for the steps, or again in the next epoch. A key that was split, or that something "
+                f"was drawn from, is used up.\n{raised.message}"
+            )
+        raise
+
+
+def _extra(seen):
+    """The loss is lowest after the second epoch, so the best state is not the last one."""
+    return abs(seen - 2 * (SIZE // BATCH)) / 10
 
 
 def _see_state(state):
@@ -89,6 +108,12 @@ def _one_training(made, steps, last):
             raise Failed(
                 f"Step {number + 1} is given a state that has seen {state[2]} steps: go on from what the last step returned."
             )
+    if isinstance(last, tuple) and len(last) == 3 and last[0] == "state" and last[2] < len(steps):
+        raise Failed(
+            f"The state that you return has seen {last[2]} of {len(steps)} steps. The final one is asked for, even if an earlier one had "
+            "a lower loss.",
+            got=last,
+        )
     if last != ("state", steps[-1][0][1], len(steps)):
         raise Failed("The state that you return is not that of the last step.", got=last)
 
@@ -122,6 +147,17 @@ def _keys(steps, start):
         )
     if tuple(np.asarray(jax.random.key_data(start)).tolist()) in keys:
         raise Failed("A step is given the key that you also split. What was split must not be used again.")
+    each = SIZE // BATCH
+    orders = {sum((batch for _, _, batch in steps[i : i + each]), ()) for i in range(0, len(steps), each)}
+    for data in keys:
+        key = jax.random.wrap_key_data(jnp.uint32(data))
+        # `permutation(k)` sorts by the bits of the second key that comes of `split(k)`.
+        drawn = np.argsort(np.asarray(jax.random.bits(key, (SIZE,))), kind="stable").tolist()
+        if tuple(float(i) for i in drawn[: each * BATCH]) in orders:
+            raise Failed(
+                "The keys of an epoch's steps are split off the key from which its order is drawn. `permutation` splits that key, too, so "
+                "one of your steps gets the key that made the order: split one key for the order and one for the steps."
+            )
 
 
 def _validated(looked, history, x_val):
@@ -134,16 +170,16 @@ def _validated(looked, history, x_val):
     each = SIZE // BATCH
     if {state[2] for state, _ in looked} != {each * (epoch + 1) for epoch in range(EPOCHS)}:
         raise Failed("Evaluate after each epoch, with the state that it ended with.")
-    exact, whole = float(x_val.mean()), HELD_OUT - HELD_OUT % BATCH
+    whole, extra = HELD_OUT - HELD_OUT % BATCH, np.array([_extra(each * (i + 1)) for i in range(EPOCHS)])
     parts = [x_val[i : i + BATCH].mean() for i in range(0, HELD_OUT, BATCH)]
-    got = history[-1]
-    if not np.allclose(history, exact, rtol=1e-5):
+    exact, got = x_val.mean() + extra, np.array(history)
+    if not np.allclose(got, exact, rtol=1e-5):
         said = "The validation loss is not the mean over all held-out examples."
-        if np.isclose(got, np.mean(parts)):
+        if np.allclose(got, np.mean(parts) + extra):
             said = "The validation loss is a mean of means: the last batch has two examples and counts as much as the others."
-        elif np.isclose(got, x_val[:whole].mean()):
+        elif np.allclose(got, x_val[:whole].mean() + extra):
             said = "The validation leaves out the examples that do not fill a batch."
-        raise Failed(said, expected=exact, got=got)
+        raise Failed(said, expected=jnp.asarray(exact, jnp.float32), got=jnp.asarray(got, jnp.float32))
 
 
 exercise = Exercise(

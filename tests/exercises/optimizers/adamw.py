@@ -52,7 +52,7 @@ class Base(Tunable):
         return jax.tree.map(move, mean, square, weights), (self.count(t), mean, square)
 
 
-@answers.wrong("The bias decays, too")
+@answers.wrong("an array with one axis, decays, too")
 class All(Base):
     def decays(self, w):
         return True
@@ -128,6 +128,131 @@ class Sticks(Base):  # the averages of the first step are never left
         return updates, (after[0], *state[1:])
 
 
+class Divides(Base):
+    """With another divisor."""
+
+    def divisor(self, s, t):
+        raise NotImplementedError
+
+    def step(self, gradients, state, weights):
+        t, mean, square = state[0] + 1, *state[1:]
+        mean = average(self.first_decay, mean, gradients)
+        square = average(self.second_decay, square, squared(gradients))
+
+        def move(m, s, w):
+            m = m / (1 - self.first_decay**t)
+            return -self.learning_rate * self.pulled(m / self.divisor(s, t), w)
+
+        return jax.tree.map(move, mean, square, weights), (t, mean, square)
+
+
+@answers.wrong("The epsilon stands under the root")
+class InsideTheRoot(Divides):
+    def divisor(self, s, t):
+        return jnp.sqrt(s / (1 - self.second_decay**t) + self.epsilon)
+
+
+@answers.wrong("the epsilon is missing in the divisor")
+class NoEpsilon(Divides):
+    def divisor(self, s, t):
+        return jnp.sqrt(s / (1 - self.second_decay**t))
+
+
+@answers.wrong("The epsilon is always 1e-8")
+class FixedEpsilon(Divides):
+    def divisor(self, s, t):
+        return jnp.sqrt(s / (1 - self.second_decay**t)) + 1e-8
+
+
+@answers.wrong("the average as it is stored")
+class EpsilonHat(Divides):
+    def divisor(self, s, t):
+        return (jnp.sqrt(s) + self.epsilon) / jnp.sqrt(1 - self.second_decay**t)
+
+
+@answers.wrong("Only arrays with exactly two axes decay")
+class ExactlyTwo(Base):
+    def decays(self, w):
+        return w.ndim == 2
+
+
+@answers.wrong("whose gradients are all zero should decay")
+class OnlyWhereItMoves(Base):
+    def step(self, gradients, state, weights):
+        updates, state = super().step(gradients, state, weights)
+        still = lambda u, m, w: jnp.where(m == 0, 0, u) if self.decays(w) else u  # noqa: E731
+        return jax.tree.map(still, updates, state[1], weights), state
+
+
+@answers.wrong("is one number of bfloat16")
+class CountsTo256(Base):
+    def init(self, weights):
+        return jnp.bfloat16(0), zeros(weights), zeros(weights)
+
+    def count(self, t):
+        return t.astype(jnp.bfloat16)
+
+
+@answers.wrong("The average of the gradients is not divided")
+class OnlySquaresCorrected(Base):
+    def share(self, decay, t):
+        return jnp.where(decay == self.first_decay, 1.0, 1 - decay**t)
+
+
+@answers.wrong("The average of the squares is not divided")
+class OnlyGradientsCorrected(Base):
+    def share(self, decay, t):
+        return jnp.where(decay == self.second_decay, 1.0, 1 - decay**t)
+
+
+@answers.wrong("The count is one ahead")
+class OneAhead(Base):
+    def share(self, decay, t):
+        return 1 - decay ** (t + 1)
+
+
+@answers.wrong("You return the new weights")
+class NewWeights(Base):
+    def step(self, gradients, state, weights):
+        updates, state = super().step(gradients, state, weights)
+        return jax.tree.map(jnp.add, weights, updates), state
+
+
+@answers.wrong("are one array, which cannot be donated twice")
+class OneTreeOfZeros(Base):
+    def init(self, weights):
+        z = zeros(weights)
+        return jnp.float32(0), z, z
+
+
+@answers.wrong("The default of `weight_decay` was 0.01")
+class OtherDefault(Tunable):
+    learning_rate: float
+    weight_decay: float = 0.1
+    first_decay: float = 0.9
+    second_decay: float = 0.999
+    epsilon: float = 1e-8
+
+    init, step, decays, count, pulled = Base.init, Base.step, Base.decays, Base.count, Base.pulled
+    before, share = Base.before, Base.share
+
+
+@answers.wrong()
+class ByName(Base):  # by the name of the path, which need not tell
+    def step(self, gradients, state, weights):
+        plain, state = Plain.step(Inherits(self), gradients, state, weights)
+
+        def pull(path, u, w):
+            named = "bias" not in jax.tree_util.keystr(path)
+            return u - self.learning_rate * self.weight_decay * w if named else u
+
+        return jax.tree_util.tree_map_with_path(pull, plain, weights), state
+
+
+def Inherits(one):
+    return Plain(one.learning_rate, one.weight_decay, one.first_decay, one.second_decay, one.epsilon)
+
+
 answers.right(Base)
 
 
@@ -169,3 +294,28 @@ class Leaves(Base):
         updates, state = super().step(gradients, state, weights)
         leaves, structure = jax.tree.flatten(updates)
         return jax.tree.unflatten(structure, leaves), state
+
+
+class Adam(Tunable):
+    """The chapter's."""
+
+    learning_rate: float
+    first_decay: float = 0.9
+    second_decay: float = 0.999
+    epsilon: float = 1e-8
+
+    init, before, count, share, pulled = Base.init, Base.before, Base.count, Base.share, Base.pulled
+    step = Base.step
+
+    def decays(self, w):
+        return False
+
+
+@answers.right
+class OnTop(Adam):  # the field of the decay comes last
+    weight_decay: float = 0.01
+
+    def step(self, gradients, state, weights):
+        updates, state = super().step(gradients, state, weights)
+        pull = self.learning_rate * self.weight_decay
+        return jax.tree.map(lambda u, w: u - pull * w if w.ndim > 1 else u, updates, weights), state

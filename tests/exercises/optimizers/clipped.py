@@ -84,6 +84,36 @@ class ToOne(Base):
         return jnp.minimum(1.0, 1.0 / jnp.maximum(norm, 1e-12))
 
 
+@answers.wrong("look at the condition")
+class Inverted(Base):
+    def factor(self, norm):
+        return jnp.where(norm < self.maximum, self.maximum / norm, 1.0)
+
+
+@answers.wrong("look at the condition")
+class InvertedAndSafe(Base):
+    def factor(self, norm):
+        return jnp.maximum(1.0, self.maximum / jnp.maximum(norm, 1e-12))
+
+
+@answers.wrong("given gradients in the place of the weights")
+class NoWeights(Base):
+    def step(self, gradients, state, weights):
+        return self.optimizer.step(self.clip(gradients), state, gradients)
+
+
+@answers.wrong("The factor has lost digits")
+class HalfFactor(Base):
+    def factor(self, norm):
+        return super().factor(norm).astype(jnp.bfloat16)
+
+
+@answers.wrong("Your code raised ConcretizationTypeError")
+class AsAFloat(Base):
+    def factor(self, norm):
+        return jnp.minimum(1.0, float(self.maximum) / jnp.maximum(norm, 1e-12))
+
+
 @answers.wrong("makes NaN")
 class ByZero(Base):
     def clip(self, gradients):
@@ -97,7 +127,7 @@ class Decides(Base):
         return super().clip(gradients) if self.norm(gradients) > self.maximum else gradients
 
 
-@answers.wrong()
+@answers.wrong("With gradients of float16 the norm is wrong")
 class HalfSums(Base):  # right, but for weights of half precision
     def norm(self, gradients):
         return jnp.sqrt(sum(jnp.sum(g * g) for g in jax.tree.leaves(gradients)))
@@ -139,3 +169,21 @@ class Together(Base):
     def norm(self, gradients):
         flat = [jnp.ravel(g) for g in jax.tree.leaves(wide(gradients))]
         return jnp.linalg.norm(jnp.concatenate(flat)) if flat else jnp.float32(0)
+
+
+@answers.right
+class KeepsTheDtype(Base):  # as Optax does it
+    def clip(self, gradients):
+        return jax.tree.map(lambda g, c: c.astype(g.dtype), gradients, super().clip(gradients))
+
+
+@answers.right
+class JustFloat32(Base):
+    def norm(self, gradients):
+        return jnp.sqrt(sum(jnp.sum(jnp.square(g.astype(jnp.float32))) for g in jax.tree.leaves(gradients)))
+
+
+@answers.right
+class Reduced(Base):
+    def norm(self, gradients):
+        return jnp.sqrt(jax.tree.reduce(jnp.add, jax.tree.map(jnp.sum, squared(gradients))))

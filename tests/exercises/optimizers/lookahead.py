@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, wide, zeros
 from mlax_tutorial.exercises.optimizers.lookahead import exercise
@@ -106,6 +107,43 @@ class Five(Base):
         return (count + 1) % 5 == 0
 
 
+@answers.wrong("at the very first step")
+class AtOnce(Base):
+    def jumps(self, count):
+        return count % self.every == 0
+
+
+@answers.wrong("The inner optimizer is given the slow weights")
+class SlowInside(Base):
+    def step(self, gradients, state, weights):
+        updates, (count, slow, _) = super().step(gradients, state, weights)
+        inner_updates, inner = self.optimizer.step(gradients, state[2], state[1])
+        jumps = self.jumps(state[0])
+        slow = jax.tree.map(
+            lambda s, w, u: jnp.where(jumps, self.follow(s, w, u), s), state[1], weights, inner_updates
+        )
+        updates = jax.tree.map(lambda s, w, u: jnp.where(jumps, s - w, u), slow, weights, inner_updates)
+        return updates, (count, slow, inner)
+
+
+@answers.wrong("ConcretizationTypeError")
+class AsAnInteger(Base):
+    def jumps(self, count):
+        return (count + 1) % int(self.every) == 0
+
+
+@answers.wrong("TracerArrayConversionError")
+class AsNumpy(Base):
+    def jumps(self, count):
+        return (count + 1) % np.int32(self.every) == 0
+
+
+@answers.wrong("ConcretizationTypeError")
+class AsAFloat(Base):
+    def follow(self, slow, w, u):
+        return slow + float(self.pull) * (w + u - slow)
+
+
 @answers.wrong("The state of the inner optimizer is made anew")
 class Resets(Base):
     def step(self, gradients, state, weights):
@@ -177,3 +215,10 @@ class ByFactors(Base):
         slow = jax.tree.map(lambda s, w, u: s + share * (w + u - s), slow, weights, updates)
         updates = jax.tree.map(lambda s, w, u: u + jumps * (s - w - u), slow, weights, updates)
         return updates, (count + 1, slow, inner)
+
+
+@answers.right
+class JustFloat32(Base):
+    def init(self, weights):
+        slow = jax.tree.map(lambda w: jnp.array(w, jnp.float32, copy=True), weights)
+        return jnp.int32(0), slow, self.optimizer.init(weights)

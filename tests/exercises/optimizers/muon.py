@@ -79,6 +79,44 @@ class Uphill(Base):
         return jax.tree.map(jnp.negative, updates), velocity
 
 
+@answers.wrong("The updates of matrices point up")
+class UphillMatrices(Base):
+    def flat(self, v):
+        return -orthogonal(v)
+
+
+@answers.wrong("The updates of what is no matrix point up")
+class UphillOthers(Base):
+    def other(self, v):
+        return self.other_rate * jnp.sign(v)
+
+
+@answers.wrong("rounded down")
+class Floor(Base):
+    def scale(self, rows, columns):
+        return max(1, rows // columns) ** 0.5
+
+
+@answers.wrong("is treated as a vector")
+class RowsAreVectors(Base):
+    def is_matrix(self, v):
+        return v.ndim == 2 and min(v.shape) > 1
+
+
+@answers.wrong("The gradient enters the velocity with the share")
+class Averages(Base):
+    def step(self, gradients, velocity, weights):
+        mix = lambda v, g: self.decay * v + (1 - self.decay) * g  # noqa: E731
+        velocity = jax.tree.map(mix, velocity, gradients)
+        return jax.tree.map(self.move, velocity), velocity
+
+
+@answers.wrong("so its own numbers are traced")
+class Floats(Base):
+    def other(self, v):
+        return -float(self.other_rate) * jnp.sign(v)
+
+
 @answers.wrong("All singular values are exactly 1")
 class Exact(Base):
     def flat(self, v):
@@ -92,7 +130,7 @@ class EveryLeaf(Base):
         return v.ndim >= 2
 
 
-@answers.wrong()
+@answers.wrong("lacks its root")
 class NoRoot(Base):
     def scale(self, rows, columns):
         return max(1, rows / columns)
@@ -142,3 +180,9 @@ class OwnPolynomial(Base):
             gram = x.T @ x
             x = 3.4445 * x + x @ (-4.7750 * gram + 2.0315 * gram @ gram)
         return x
+
+
+@answers.right
+class ByWhere(Base):
+    def other(self, v):
+        return jnp.where(v > 0, -self.other_rate, jnp.where(v < 0, self.other_rate, 0.0))

@@ -72,6 +72,47 @@ class FixedDecay(Base):
         return jax.tree.map(lambda v, g: 0.9 * v + g, velocity, gradients)
 
 
+@answers.wrong("The rate is a part of your velocity")
+class RateInside(Base):
+    def step(self, gradients, velocity, weights):
+        push = lambda v, g: self.decay * v - self.learning_rate * g  # noqa: E731
+        velocity = jax.tree.map(push, velocity, gradients)
+        return jax.tree.map(push, velocity, gradients), velocity
+
+
+@answers.wrong("`learning_rate` makes no difference")
+class OwnRate(Base):
+    def move(self, directions):
+        return jax.tree.map(lambda d: -0.01 * d, directions)
+
+
+@answers.wrong("A new learning rate, at the third step")
+class LuckyRate(Base):
+    def move(self, directions):
+        return jax.tree.map(lambda d: -0.1 * d, directions)
+
+
+@answers.wrong("You return the new weights")
+class NewWeights(Base):
+    def step(self, gradients, velocity, weights):
+        updates, velocity = super().step(gradients, velocity, weights)
+        return jax.tree.map(jnp.add, weights, updates), velocity
+
+
+@answers.wrong("You return the state first")
+class StateFirst(Base):
+    def step(self, gradients, velocity, weights):
+        return super().step(gradients, velocity, weights)[::-1]
+
+
+@answers.wrong("The default of `decay` was 0.9")
+class OtherDefault(Tunable):
+    learning_rate: float
+    decay: float = 0.99
+
+    init, push, move, step = Base.init, Base.push, Base.move, Base.step
+
+
 @answers.wrong("must return a pair")
 class OnlyUpdates(Base):
     def step(self, gradients, velocity, weights):
@@ -106,7 +147,7 @@ class WithoutNumbers(Base):  # right at the first step, but for a state of a bar
         return jax.tree.map(lambda w: jnp.zeros(()), weights)
 
 
-@answers.wrong()
+@answers.wrong("all its numbers must be leaves")
 @jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True)
 class StaticRate:  # right numbers, but another rate is another program

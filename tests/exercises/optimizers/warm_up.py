@@ -1,5 +1,7 @@
 """Answers to the exercise optimizers.warm_up."""
 
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 
@@ -21,7 +23,7 @@ class Unclipped(Base):
         return jnp.minimum(count / self.rise, (self.steps - count) / (self.steps - self.rise))
 
 
-@answers.wrong("The fall does not begin at 1")
+@answers.wrong("The fall does not begin at 1: it")
 class FromTheStart(Base):
     def __call__(self, count):
         up, down = count / self.rise, jnp.maximum((self.steps - count) / self.steps, 0)
@@ -90,6 +92,28 @@ jax.tree_util.register_pytree_node(
 class Constants(Base):
     def __call__(self, count):
         return jnp.clip(jnp.minimum(count / 4.0, (10.0 - count) / 6.0), 0, 1)
+
+
+@answers.wrong("the factor jumps at the peak")
+class Jumps(Base):
+    def __call__(self, count):
+        return jnp.where(count < self.rise, count / self.rise, jnp.maximum(1 - count / self.steps, 0))
+
+
+@answers.wrong("The rise is no straight line")
+class Steps(Base):
+    def __call__(self, count):
+        down = jnp.maximum((self.steps - count) / (self.steps - self.rise), 0)
+        return jnp.where(count <= self.rise, count // self.rise, down)
+
+
+@answers.wrong("JAX does not know your class")
+@dataclass(frozen=True)
+class Plain:
+    rise: float
+    steps: float
+
+    __call__ = right
 
 
 @answers.wrong()

@@ -83,6 +83,76 @@ def key_data(key, number, size, batch_size):
     return indices, jax.random.key_data(step_key)
 
 
+def folded(order_of, step_of):
+    """The order is drawn from ``order_of(key, epoch)``, the step's key is ``step_of(key, number, epoch, place)``."""
+
+    def batch_at(key, number, size, batch_size):
+        epoch, place = divmod(number, size // batch_size)
+        order = training.batches(order_of(key, epoch), size, batch_size)
+        return order[place], step_of(key, number, epoch, place)
+
+    return batch_at
+
+
+def fold(key, *numbers):
+    for number in numbers:
+        key = jax.random.fold_in(key, number)
+    return key
+
+
+answers.wrong("is made from the key from which the order of epoch 1")(
+    folded(fold, lambda key, number, *_: fold(jax.random.split(key)[1], number))
+)
+answers.wrong("is the key from which orders are derived")(
+    folded(
+        lambda key, epoch: fold(jax.random.split(key)[0], epoch), lambda key, number, *_: fold(key, number)
+    )
+)
+answers.wrong("is made from the key from which the order of epoch 0")(
+    folded(fold, lambda key, number, epoch, place: fold(key, epoch, place))
+)
+answers.wrong("is made from the key from which the order of epoch 0")(
+    folded(fold, lambda key, number, epoch, place: jax.random.split(fold(key, epoch), 3)[place])
+)
+answers.wrong("is made from the key from which the order of epoch 0")(
+    folded(
+        lambda key, epoch: fold(jax.random.split(key)[0], epoch),
+        lambda key, number, epoch, place: fold(jax.random.split(key)[0], epoch, place),
+    )
+)
+answers.wrong("the same order of the first epoch")(
+    folded(lambda key, epoch: jax.random.key(epoch), lambda key, number, *_: fold(key, number))
+)
+answers.wrong("the same step's key")(
+    folded(
+        lambda key, epoch: fold(jax.random.split(key)[0], epoch),
+        lambda key, number, *_: jax.random.key(number),
+    )
+)
+
+
+@answers.wrong("only shifted")
+def shifted(key, number, size, batch_size):
+    order_key, steps_key = jax.random.split(key)
+    order = np.asarray(jax.random.permutation(order_key, size))
+    epoch, place = divmod(number, size // batch_size)
+    rows = (number * batch_size + np.arange(batch_size)) % size
+    return order[rows], jax.random.fold_in(steps_key, number)
+
+
+@answers.wrong("the examples that do not fill a batch are left out")
+def ragged(key, number, size, batch_size):
+    epoch, place = divmod(number, -(-size // batch_size))
+    order_key, steps_key = jax.random.split(key)
+    order = jax.random.permutation(jax.random.fold_in(order_key, epoch), size)
+    return order[place * batch_size : (place + 1) * batch_size], jax.random.fold_in(steps_key, number)
+
+
+@answers.wrong("folded with a negative number")
+def from_one(key, number, size, batch_size):
+    return exercise.answer(key, number, size, batch_size)[0], jax.random.fold_in(key, number - 1)
+
+
 # Wrong ones that look right
 
 

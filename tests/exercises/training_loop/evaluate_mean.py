@@ -27,7 +27,7 @@ def all_at_once(metric, x, y, batch_size):
     return jnp.mean(metric(x, y))
 
 
-@answers.wrong("left out")
+@answers.wrong("are left out: they belong")
 def drops(metric, x, y, batch_size):
     whole = max(len(x) - len(x) % batch_size, batch_size)
     x, y = padded(x, batch_size), padded(y, batch_size)
@@ -89,6 +89,33 @@ def all_values(metric, x, y, batch_size):
 @answers.wrong("never calls `metric`")
 def of_labels(metric, x, y, batch_size):
     return np.mean(y)
+
+
+@answers.wrong("and you hide it")
+def hides(metric, x, y, batch_size):
+    rows = np.arange(-(-len(x) // batch_size) * batch_size).reshape(-1, batch_size)
+    total = 0.0
+    for i in rows:
+        values = metric(x[np.minimum(i, len(x) - 1)], y[np.minimum(i, len(x) - 1)])
+        total += jnp.sum(jnp.nan_to_num(values) * (i < len(x)))
+    return total / len(x)
+
+
+@answers.wrong("left out of the sum")
+def drops_the_last(metric, x, y, batch_size):
+    total = 0.0
+    for i in range(0, len(x) - batch_size + 1, batch_size):
+        total += jnp.sum(metric(x[i : i + batch_size], y[i : i + batch_size]))
+    return total / len(x)
+
+
+@answers.wrong("filled-up ones included, and you divide")
+def no_mask(metric, x, y, batch_size):
+    total = 0.0
+    for start in range(0, len(x), batch_size):
+        i = np.minimum(np.arange(start, start + batch_size), len(x) - 1)
+        total += jnp.sum(metric(x[i], y[i]))
+    return total / len(x)
 
 
 # Wrong ones that look right

@@ -80,6 +80,22 @@ def reversed_losses(loss_fn, params, batch, rates):
     return exercise.answer(loss_fn, params, batch, rates)[::-1]
 
 
+@answers.wrong("and you hide it")
+def clipped(loss_fn, params, batch, rates):
+    return jnp.clip(exercise.answer(loss_fn, params, batch, rates), 0, 1e6)
+
+
+@answers.wrong("and you hide it")
+def without_nan(loss_fn, params, batch, rates):
+    return jnp.nan_to_num(exercise.answer(loss_fn, params, batch, rates))
+
+
+@answers.wrong("and you hide it")
+def only_finite(loss_fn, params, batch, rates):
+    losses = exercise.answer(loss_fn, params, batch, rates)
+    return jnp.where(jnp.isfinite(losses), losses, 0)
+
+
 # Wrong ones that look right
 
 

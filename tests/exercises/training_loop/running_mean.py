@@ -71,6 +71,58 @@ def in_integers(total, metrics, size):
     return jax.tree.map(lambda s, m: s + m * size, sums, metrics), jnp.int32(count) + size
 
 
+@answers.wrong("calls `jax.block_until_ready`")
+def blocks(total, metrics, size):
+    return exercise.answer(total, jax.block_until_ready(metrics), size)
+
+
+@answers.wrong("calls `jax.device_get`")
+def fetches(total, metrics, size):
+    return exercise.answer(total, jax.device_get(metrics), size)
+
+
+@answers.wrong("it would wait for the device")
+def prints(total, metrics, size):
+    _ = f"{metrics['loss']:.3f}"
+    return exercise.answer(total, metrics, size)
+
+
+@answers.wrong("it would wait for the device")
+def blocks_an_array(total, metrics, size):
+    metrics["loss"].block_until_ready()
+    return exercise.answer(total, metrics, size)
+
+
+LOG = []
+
+
+@answers.wrong("A tracer leaks")
+def logs(total, metrics, size):
+    LOG.append(metrics)
+    return exercise.answer(total, metrics, size)
+
+
+@answers.wrong("need not be a flat dict")
+def by_items(total, metrics, size):
+    sums, count = total
+    return {name: sums[name] + value * size for name, value in metrics.items() if name in sums} | {
+        "loss": sums.get("loss", 0.0) + metrics.get("loss", 0.0) * size
+    }, count + size
+
+
+@answers.wrong("need not be a flat dict")
+def by_name(total, metrics, size):
+    sums, count = total
+    loss = sums["loss"] + metrics["loss"] * size
+    return {"loss": loss, "accuracy": sums["accuracy"] + metrics["accuracy"] * size}, count + size
+
+
+@answers.wrong("A count of int32 comes back")
+def float_count(total, metrics, size):
+    sums, count = exercise.answer(total, metrics, size)
+    return sums, jnp.float32(count)
+
+
 # Wrong ones that look right
 
 
@@ -86,6 +138,19 @@ def by_numpy(total, metrics, size):
     return jax.tree.map(lambda s, m: s + np.asarray(m) * size, sums, metrics), count + size
 
 
+@answers.wrong()
+def rounds(total, metrics, size):
+    sums, count = total
+    return jax.tree.map(lambda s, m: s + jnp.round(m * size), sums, metrics), count + size
+
+
+@answers.wrong()
+def in_half_precision(total, metrics, size):
+    sums, count = total
+    product = lambda m: jnp.float32(jnp.float16(m) * jnp.float16(size))  # noqa: E731
+    return jax.tree.map(lambda s, m: s + product(m), sums, metrics), count + size
+
+
 # Right ones of unusual style
 
 
@@ -99,7 +164,7 @@ def by_leaves(total, metrics, size):
 @answers.right
 @jax.jit
 def jitted(total, metrics, size):
-    return jax.tree.map(lambda s, m: s + m * size, total, (metrics, jnp.float32(1)))
+    return jax.tree.map(lambda s, m: s + m * size, total, (metrics, jnp.int32(1)))
 
 
 @answers.right

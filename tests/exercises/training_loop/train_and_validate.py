@@ -96,6 +96,60 @@ def out_of_step(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_siz
     return state, history
 
 
+def with_keys(make):
+    """The solution, with other keys: ``make(key, epoch, n)`` gives the next key, that of the order and those of the steps."""
+
+    def train_and_validate(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+        state, history = init(x), []
+        for epoch in range(epochs):
+            key, order_key, step_keys = make(key, epoch, len(x) // batch_size)
+            order = np.asarray(training.batches(order_key, len(x), batch_size))
+            for i, step_key in zip(order, step_keys):
+                state, loss = step(state, step_key, x[i], y[i])
+            history.append(float(evaluate(state, x_val, y_val)))
+        return state, history
+
+    return train_and_validate
+
+
+@answers.wrong("split off the key from which its order is drawn")
+@with_keys
+def order_key_again(key, epoch, n):
+    key, order_key = jax.random.split(key)
+    return key, order_key, jax.random.split(order_key, n)
+
+
+@answers.wrong("A key is used twice")
+@with_keys
+def key_before_the_split(key, epoch, n):
+    following, steps_key = jax.random.split(key)
+    return following, key, jax.random.split(steps_key, n)
+
+
+@answers.wrong("split off the key from which its order is drawn")
+@with_keys
+def folded_alike(key, epoch, n):
+    return key, jax.random.fold_in(key, epoch), jax.random.split(jax.random.fold_in(key, epoch), n)
+
+
+@answers.wrong("The final one is asked for")
+def the_best(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    losses, states = [], []
+
+    def seen(state, x, y):
+        states.append(state)
+        return evaluate(state, x, y)
+
+    _, losses = exercise.answer(key, init, step, seen, x, y, x_val, y_val, epochs, len(x_val) and batch_size)
+    ends = [state for state, other in zip(states, [*states[1:], None]) if state != other]
+    return ends[int(np.argmin(losses))], losses
+
+
+@answers.wrong("The two are swapped")
+def swapped(*arguments):
+    return exercise.answer(*arguments)[::-1]
+
+
 # Wrong ones that look right
 
 
