@@ -25,10 +25,11 @@ TITLES = {
     "precision": "Precision",
     "optimizers": "Optimizers",
     "training_loop": "The training loop",
-    "objects": "From functions to objects",
-    "normalization": "Normalization and dropout",
     "convolution": "Convolution and pooling",
+    "normalization": "Normalization and dropout",
+    "recurrent": "Recurrent layers",
     "attention": "Attention",
+    "objects": "From functions to objects",
 }
 
 
