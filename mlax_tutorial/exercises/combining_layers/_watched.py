@@ -119,23 +119,19 @@ def catches_reuse(model, x, variables):
             model.fwd(x, *variables, key=key)
         except jax.errors.KeyReuseError:
             return
-    unnoticed(lambda x, key: model.fwd(x, *variables, key=key), x, key)
-
-
-def unnoticed(run, x, key):
-    """Two calls got the same key, and JAX's check noticed nothing: by which of its operations?"""
-    names = {
-        equation.primitive.name for _, equation in jaxprs.walk(jax.make_jaxpr(run)(x, jax.random.clone(key)))
-    }
-    because = ""
-    if "random_fold_in" in names:
-        because = ": `fold_in` does not count as a use"
-    elif "random_clone" in names:
-        because = ": `jax.random.clone` switches the check off for this key"
+    because = hides_reuse(lambda x, key: model.fwd(x, *variables, key=key), x, jax.random.key(11))
     raise Failed(
-        f"Two calls got the same key, and JAX's check for reused keys noticed nothing{because}. Derive the keys with "
-        "`jax.random.split`, straight from the key that comes in."
+        f"Two calls of `fwd` got the same key, and JAX's check for reused keys noticed nothing{because and f': {because}'}. Derive the "
+        "keys with `jax.random.split`, straight from the key that comes in."
     )
+
+
+def hides_reuse(run, x, key):
+    """Which operation of ``run(x, key)`` keeps JAX's check from counting a use of the key, in words, or nothing."""
+    names = {equation.primitive.name for _, equation in jaxprs.walk(jax.make_jaxpr(run)(x, key))}
+    if "random_fold_in" in names:
+        return "`fold_in` does not count as a use"
+    return "`jax.random.clone` switches the check off for this key" if "random_clone" in names else ""
 
 
 def counts(container, path, x):

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.checking.reader import Raised
-from mlax_tutorial.exercises.combining_layers._watched import unnoticed
+from mlax_tutorial.exercises.combining_layers._watched import hides_reuse
 
 WIDE, DEEP, MANY = 24, 6, 8
 
@@ -105,14 +105,12 @@ def _differs_between_layers(y, x):
 
 def _reuse(noisy, x, kernels):
     checks.keys(lambda key: reader.original(noisy)(x, kernels, key), jax.random.key(3))
-    run, key = reader.original(noisy), jax.random.key(5)
-    with jax.debug_key_reuse(True):
-        run(x, kernels, key)
-        try:
-            run(x, kernels, key)
-        except jax.errors.KeyReuseError:
-            return
-    unnoticed(lambda x, key: run(x, kernels, key), x, key)
+    run = reader.original(noisy)
+    if because := hides_reuse(lambda x, key: run(x, kernels, key), x, jax.random.key(5)):
+        raise Failed(
+            f"If a caller passed the same key twice, JAX's check for reused keys would notice nothing: {because}. Derive the keys "
+            "with `jax.random.split`, straight from the key that comes in."
+        )
 
 
 exercise = Exercise(
