@@ -10,6 +10,7 @@
 - ``tree`` unfolds a pytree: its containers, and its leaves with shapes, dtypes and bytes.
 - ``model`` unfolds a model: its layers, what flows between them, weights, bytes, FLOPs, and who gets a random key.
 - ``descent`` follows optimizers over a function of two numbers, step by step.
+- ``gates`` shows the gates and the state of a recurrent cell while it reads, step by step.
 - ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
@@ -24,6 +25,7 @@ from mlax_tutorial.viz.style import subplots
 __all__ = [
     "batch",
     "descent",
+    "gates",
     "jit_cache",
     "key_tree",
     "model",
@@ -50,6 +52,7 @@ _LATE = {
     "traceback": "mlax_tutorial.viz.failures",
     "jit_cache": "mlax_tutorial.viz.caches",
     "descent": "mlax_tutorial.viz.descents",
+    "gates": "mlax_tutorial.viz.gates",
     "timeline": "mlax_tutorial.viz.timelines",
 }
 
