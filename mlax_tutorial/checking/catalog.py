@@ -25,6 +25,7 @@ TITLES = {
     "precision": "Precision",
     "optimizers": "Optimizers",
     "training_loop": "The training loop",
+    "recurrent": "Recurrent layers",
 }
 
 

@@ -86,18 +86,16 @@ def gates(
     start = cell.init_carry(x[0])
     leaves = jax.tree.leaves(start)
     size = max((leaf.shape[-1] for leaf in leaves if jnp.ndim(leaf)), default=1)
-    found = []
+    program, shapes = jax.make_jaxpr(cell.step, return_shape=True)(start, x[0], trainables)
 
     def step(carry, x_t):
-        closed, shapes = jax.make_jaxpr(cell.step, return_shape=True)(carry, x_t, trainables)
         opened = []
-        flat = _run(closed.jaxpr, closed.consts, jax.tree.leaves((carry, x_t, trainables)), opened)
-        new, y = jax.tree.unflatten(jax.tree.structure(shapes), flat)
-        found[:] = [block for gate in opened for block in _blocks(gate, size)]
-        kept = [jnp.ravel(block) for block in found]
-        return new, (kept, [jnp.ravel(leaf) for leaf in jax.tree.leaves(new)], y)
+        flat = _run(program.jaxpr, program.consts, jax.tree.leaves((carry, x_t, trainables)), opened)
+        new, _ = jax.tree.unflatten(jax.tree.structure(shapes), flat)
+        blocks = [jnp.ravel(block) for gate in opened for block in _blocks(gate, size)]
+        return new, (blocks, [jnp.ravel(leaf) for leaf in jax.tree.leaves(new)])
 
-    opened, states, _ = jax.jit(lambda start, x: jax.lax.scan(step, start, x)[1])(start, x)
+    opened, states = jax.jit(lambda start, x: jax.lax.scan(step, start, x)[1])(start, x)
     opened, states = ([np.asarray(each, float) for each in part] for part in (opened, states))
     gate_names = _gate_names(cell, gates, len(opened))
     values = dict(zip([*gate_names, *_state_names(cell, start, len(states))], [*opened, *states], strict=True))
