@@ -61,13 +61,14 @@ def check(write):
     if not np.array_equal(got, np.arange(SIZE) % 5):
         said = "The state is not handed on from step to step." if (got == got[0]).all() else "The state is wrong."
         raise Failed(said, expected=np.arange(SIZE) % 5, got=got)
-    _draws(write)
-    checks.keys(lambda key: write(_dice, zero, jnp.int32(0), key, SIZE, 1.0), jax.random.key(4))
     sizes = [
         len(str(jax.make_jaxpr(lambda key, n=n: write(_counts_up, zero, jnp.int32(1), key, n, 1.0))(key))) for n in (4, 40)
     ]
     if sizes[1] > 1.5 * sizes[0]:
         raise Failed("The program grows with `size`: a Python loop is unrolled. Use `jax.lax.scan` over the keys.")
+
+    _draws(write)
+    checks.keys(lambda key: write(_dice, zero, jnp.int32(0), key, SIZE, 1.0), jax.random.key(4))
 
 
 def _draws(write):

@@ -98,7 +98,7 @@ class OneKey(Right):
         return trainables | {"recurrent_kernel": jnp.hstack([block] * 3)}, ()
 
 
-@answers.wrong("*dtype*")
+@answers.wrong("*dtype outside*")
 class AlwaysFloat32(Right):
     def init(self, key, x):
         return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), super().init(key, x))
