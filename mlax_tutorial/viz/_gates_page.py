@@ -66,7 +66,9 @@ def page(gates, gate_names) -> str:
         "about all features at that step. The slider stands at the last step."
     )
     means = ", ".join(f"{name} {_number(np.mean(values[-1]))}" for name, values in gates.values.items())
-    label = f"Gates and states of {gates.name} over {counted(steps, 'step')}. Means at the last step: {means}."
+    label = (
+        f"Gates and states of {gates.name} over {counted(steps, 'step')}. Means at the last step: {means}."
+    )
     return _figure.frame("gates", body, label, caption=caption, styles=["table"], script=True, data=data)
 
 
@@ -107,7 +109,9 @@ def _map(name, values, gate, index, top, across):
     height = values.shape[1] * ROW
     frame = f'<rect class="viz-gates-frame" x="{LEFT}" y="{top}" width="{WIDE - LEFT}" height="{height}"/>'
     short = name if len(name) <= 9 else name[:8] + "…"
-    text = f'<text x="{LEFT - 6}" y="{top + height / 2 + 4:.0f}" text-anchor="end">{html.escape(short)}</text>'
+    text = (
+        f'<text x="{LEFT - 6}" y="{top + height / 2 + 4:.0f}" text-anchor="end">{html.escape(short)}</text>'
+    )
     return f"<g>{drawn}{frame}{text}</g>"
 
 

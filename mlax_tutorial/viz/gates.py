@@ -98,7 +98,9 @@ def gates(
     opened, states = jax.jit(lambda start, x: jax.lax.scan(step, start, x)[1])(start, x)
     opened, states = ([np.asarray(each, float) for each in part] for part in (opened, states))
     gate_names = _gate_names(cell, gates, len(opened))
-    values = dict(zip([*gate_names, *_state_names(cell, start, len(states))], [*opened, *states], strict=True))
+    values = dict(
+        zip([*gate_names, *_state_names(cell, start, len(states))], [*opened, *states], strict=True)
+    )
     return Gates(type(cell).__name__, names, values, gate_names, _influence(cell, trainables, start, x))
 
 
@@ -124,7 +126,9 @@ def _sequence(x):
             "a batch, and embed integers first"
         )
     if not 1 <= len(x) <= LONGEST:
-        raise ValueError(f"viz.gates: x must have 1 to {LONGEST} steps, got {len(x)}: show a part, x[:{LONGEST}]")
+        raise ValueError(
+            f"viz.gates: x must have 1 to {LONGEST} steps, got {len(x)}: show a part, x[:{LONGEST}]"
+        )
     return x
 
 

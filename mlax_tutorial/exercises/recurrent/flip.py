@@ -37,7 +37,10 @@ def check(flip):
     if got.shape != X.shape or not np.array_equal(
         got, np.where((t < lengths[:, None])[:, :, None], right, np.nan), equal_nan=True
     ):
-        raise Failed("With NaN in the padding, the real steps are wrong: pick steps by an index, do not add or multiply.", got=got)
+        raise Failed(
+            "With NaN in the padding, the real steps are wrong: pick steps by an index, do not add or multiply.",
+            got=got,
+        )
     checks.works_under_jit(flip, jnp.asarray(X), jnp.array([5, 0, 2]))
     checks.jaxpr(flip, jnp.asarray(X), jnp.asarray(lengths), forbids=["while", "scan"])
 

@@ -83,7 +83,10 @@ def _variables(cell, shapes):
             raise Failed(f'`trainables["{name}"]` is zero: all features would learn the same.')
     blocks = np.split(np.asarray(trainables["recurrent_kernel"]), 3, axis=1)
     if np.allclose(blocks[0], blocks[1]) or np.allclose(blocks[1], blocks[2]):
-        raise Failed("Two blocks of the recurrent kernel are equal: draw each with a key of its own.", got=trainables["recurrent_kernel"])
+        raise Failed(
+            "Two blocks of the recurrent kernel are equal: draw each with a key of its own.",
+            got=trainables["recurrent_kernel"],
+        )
 
 
 def _compare(cell, w):
@@ -112,7 +115,9 @@ def _compare(cell, w):
             raise Failed(said, input=given, expected=right, got=y)
     checks.same(y, jnp.asarray(right, jnp.float32), input=given, atol=1e-4, rtol=1e-3)
     if not np.allclose(state, right, atol=1e-4):
-        raise Failed("The output is right, but the state that `step` returns is not: both are the new h.", got=state)
+        raise Failed(
+            "The output is right, but the state that `step` returns is not: both are the new h.", got=state
+        )
 
 
 def _step(w, turned=False, before=False, swapped=False, bias="inside", forget=False, reset=True):
@@ -138,7 +143,7 @@ exercise = Exercise(
     why="Two gates and one state do what the LSTM does with three and two; where a bias stands is a convention that weights from elsewhere depend on.",
     hints=(
         "Two products, x with the input kernel and h with the recurrent one; cut each into three. They are only added for r and z.",
-        "`from_x = x @ w[\"input_kernel\"] + w[\"bias\"]`, `from_h = h @ w[\"recurrent_kernel\"]`, `jnp.split(…, 3, axis=-1)`; then n is "
+        '`from_x = x @ w["input_kernel"] + w["bias"]`, `from_h = h @ w["recurrent_kernel"]`, `jnp.split(…, 3, axis=-1)`; then n is '
         'tanh of `xn + r * (hn + w["recurrent_bias"])`. All weights in the dtype of x.',
     ),
     solution=GRUCell,

@@ -46,7 +46,9 @@ def check(last_real):
     wanted = np.zeros_like(YS)
     wanted[0, 3], wanted[1, 1] = 1, 1
     if not np.allclose(gradient, wanted):
-        raise Failed("The gradient should reach the chosen steps, and no others.", expected=wanted, got=gradient)
+        raise Failed(
+            "The gradient should reach the chosen steps, and no others.", expected=wanted, got=gradient
+        )
 
 
 def _compare(last_real, ys, lengths, recognise):

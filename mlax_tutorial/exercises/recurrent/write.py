@@ -56,16 +56,28 @@ def check(write):
         if np.array_equal(got, wrong):
             raise Failed(said, input=given, expected=wanted, got=got)
     if not np.array_equal(got, wanted):
-        raise Failed("The indices are not those that this step makes all but certain.", input=given, expected=wanted, got=got)
+        raise Failed(
+            "The indices are not those that this step makes all but certain.",
+            input=given,
+            expected=wanted,
+            got=got,
+        )
     got = np.asarray(write(_by_state, zero, jnp.int32(4), key, SIZE, 1.0))
     if not np.array_equal(got, np.arange(SIZE) % 5):
-        said = "The state is not handed on from step to step." if (got == got[0]).all() else "The state is wrong."
+        said = (
+            "The state is not handed on from step to step."
+            if (got == got[0]).all()
+            else "The state is wrong."
+        )
         raise Failed(said, expected=np.arange(SIZE) % 5, got=got)
     sizes = [
-        len(str(jax.make_jaxpr(lambda key, n=n: write(_counts_up, zero, jnp.int32(1), key, n, 1.0))(key))) for n in (4, 40)
+        len(str(jax.make_jaxpr(lambda key, n=n: write(_counts_up, zero, jnp.int32(1), key, n, 1.0))(key)))
+        for n in (4, 40)
     ]
     if sizes[1] > 1.5 * sizes[0]:
-        raise Failed("The program grows with `size`: a Python loop is unrolled. Use `jax.lax.scan` over the keys.")
+        raise Failed(
+            "The program grows with `size`: a Python loop is unrolled. Use `jax.lax.scan` over the keys."
+        )
 
     _draws(write)
     checks.keys(lambda key: write(_dice, zero, jnp.int32(0), key, SIZE, 1.0), jax.random.key(4))
