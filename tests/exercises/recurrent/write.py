@@ -107,9 +107,9 @@ def the_pair(step, state, first, key, size, temperature):
 @answers.wrong()
 def unrolls(step, state, first, key, size, temperature):
     indices, index = [], first
-    for key in jax.random.split(key, size):
+    for each in jax.random.split(key, size):
         logits, state = step(state, index)
-        index = jax.random.categorical(key, logits / temperature)
+        index = jax.random.categorical(each, logits / temperature)
         indices.append(index)
     return jnp.stack(indices)
 
