@@ -61,8 +61,8 @@ def page(gates, gate_names) -> str:
     }
     caption = (
         f"{_figure.code(gates.name)} reads {counted(steps, 'step')}, from left to right. One map for each gate and each part of the "
-        f"state, a row for each feature{_part(gates.values)}. Gates: the darker, the more open. States: blue is positive, "
-        "orange negative. At the top, the inputs: the darker, the more the output at the marked step depends on it. The table is "
+        f"state, a row for each feature{_part(gates.values)}. Gates: the stronger the shade, the more open. States: blue is positive, "
+        "orange negative. At the top, the inputs: the greener, the more the output at the marked step depends on it. The table is "
         "about all features at that step. The slider stands at the last step."
     )
     means = ", ".join(f"{name} {_number(np.mean(values[-1]))}" for name, values in gates.values.items())
