@@ -30,6 +30,7 @@ TITLES = {
     "recurrent": "Recurrent layers",
     "attention": "Attention",
     "objects": "From functions to objects",
+    "recurrent": "Recurrent layers",
 }
 
 

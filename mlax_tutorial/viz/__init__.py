@@ -12,6 +12,7 @@
 - ``convolution`` shows which inputs each output of a convolution or a pooling sees, through a series of layers.
 - ``descent`` follows optimizers over a function of two numbers, step by step.
 - ``attention`` shows who looks at whom: the attention weights of each layer and head, for one input.
+- ``gates`` shows the gates and the state of a recurrent cell while it reads, step by step.
 - ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
@@ -28,6 +29,7 @@ __all__ = [
     "batch",
     "convolution",
     "descent",
+    "gates",
     "jit_cache",
     "key_tree",
     "model",
@@ -56,6 +58,7 @@ _LATE = {
     "convolution": "mlax_tutorial.viz.windows",
     "descent": "mlax_tutorial.viz.descents",
     "attention": "mlax_tutorial.viz.lookups",
+    "gates": "mlax_tutorial.viz.gates",
     "timeline": "mlax_tutorial.viz.timelines",
 }
 

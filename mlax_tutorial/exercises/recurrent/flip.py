@@ -1,0 +1,69 @@
+"""Turn each sequence around within its length."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(x, lengths):
+    t = jnp.arange(x.shape[1])
+    index = jnp.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)
+    return jnp.take_along_axis(x, index[:, :, None], axis=1)
+
+
+X = np.arange(1, 31, dtype=np.float32).reshape(3, 5, 2)
+
+
+def check(flip):
+    lengths = np.array([5, 3, 1])
+    t = np.arange(5)
+    clipped = np.maximum(lengths[:, None] - 1 - t, 0)
+    off = np.where(t < lengths[:, None], np.minimum(lengths[:, None] - t, 4), t)
+    right = np.asarray(solution(jnp.asarray(X), jnp.asarray(lengths)))
+    _compare(flip, X, lengths, [
+        (X[:, ::-1], "This turns the padding around, too, which now comes first."),
+        (X, "Nothing is turned around."),
+        (X[:, :, ::-1], "This turns the features around: time is the axis 1."),
+        (X[::-1], "This turns the batch around: time is the axis 1."),
+        (np.take_along_axis(X, clipped[:, :, None], 1), "The padding should stay as it is: here it is filled with the first step."),
+        (np.take_along_axis(X, (lengths[:, None] - 1 - t)[:, :, None] % 5, 1), "The padding should stay where it was: negative indices count from the end, and turn it around as well."),
+        (np.take_along_axis(X, off[:, :, None], 1), "The indices are one too large: the last of `length` steps has the index `length - 1`."),
+        (np.where((t < lengths[:, None])[:, :, None], right, 0), "The padding should stay as it was; here it is zero."),
+    ])  # fmt: skip
+    _compare(flip, X, np.array([0, 2, 4]), [])
+    holes = np.where((t < lengths[:, None])[:, :, None], X, np.nan)
+    got = np.asarray(flip(jnp.asarray(holes), jnp.asarray(lengths)))
+    if got.shape != X.shape or not np.array_equal(
+        got, np.where((t < lengths[:, None])[:, :, None], right, np.nan), equal_nan=True
+    ):
+        raise Failed(
+            "With NaN in the padding, the real steps are wrong: pick steps by an index, do not add or multiply.",
+            got=got,
+        )
+    checks.works_under_jit(flip, jnp.asarray(X), jnp.array([5, 0, 2]))
+    checks.jaxpr(flip, jnp.asarray(X), jnp.asarray(lengths), forbids=["while", "scan"])
+
+
+def _compare(flip, x, lengths, recognise):
+    given = {"x": x, "lengths": lengths}
+    got = flip(jnp.asarray(x), jnp.asarray(lengths))
+    expected = solution(jnp.asarray(x), jnp.asarray(lengths))
+    for wrong, said in recognise:
+        if getattr(got, "shape", None) == wrong.shape and np.array_equal(got, wrong):
+            raise Failed(said, input=given, expected=expected, got=got)
+    checks.same(got, expected, input=given)
+
+
+exercise = Exercise(
+    title="Reverse within the length",
+    stars=2,
+    minutes=12,
+    why="A permutation of each sequence is one index array and one gather; turned around twice, it is the identity.",
+    hints=(
+        "Step t of the answer is step `length - 1 - t` of the input where t is real, and step t itself elsewhere.",
+        "`jnp.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)` has the shape (batch, time); `take_along_axis` wants one axis more.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,111 @@
+"""Truncated backpropagation: the state goes on, the gradient does not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(step, carry, xs, every):
+    chunks = xs.reshape(-1, every, *xs.shape[1:])
+
+    def chunk(carry, each):
+        number, part = each
+        # The very first carry keeps its gradient.
+        cut = jax.tree.map(jax.lax.stop_gradient, carry)
+        carry = jax.tree.map(lambda c, old: jnp.where(number > 0, c, old), cut, carry)
+        return jax.lax.scan(step, carry, part)
+
+    carry, ys = jax.lax.scan(chunk, carry, (jnp.arange(len(chunks)), chunks))
+    return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), ys)
+
+
+def _step(carry, x):
+    a, b = carry["a"], carry["b"]
+    new = {"a": 0.9 * a + x, "b": jnp.sin(b) + a}
+    return new, new["a"] * new["b"]
+
+
+CARRY = {"a": 0.5, "b": -0.25}
+XS = np.array([1.0, -0.5, 2.0, 0.25, -1.0, 0.75], np.float32)
+
+
+def _by_hand(carry, xs, every, cut=True, first=False):
+    ys = []
+    for i, x in enumerate(xs):
+        if cut and i % every == 0 and (i or first):
+            carry = jax.tree.map(jax.lax.stop_gradient, carry)
+        carry, y = _step(carry, x)
+        ys.append(y)
+    return carry, jnp.stack(ys)
+
+
+def check(truncated):
+    carry, xs = jax.tree.map(jnp.float32, CARRY), jnp.asarray(XS)
+    given = {"carry": CARRY, "xs": XS, "every": 2}
+    result = truncated(_step, carry, xs, 2)
+    if result is None or not isinstance(result, tuple) or len(result) != 2:
+        raise Failed("Return the pair `(carry, ys)`, as `jax.lax.scan` does.", got=result)
+    expected = _by_hand(carry, xs, 2)
+    if getattr(result[1], "shape", None) == (3, 2):
+        raise Failed("The outputs are still cut into chunks: `ys` should have the shape (6,).", got=result[1])
+    checks.same(result, expected, input=given, rtol=1e-4, atol=1e-5)
+    _gradients(truncated, carry, xs, given)
+    _size(truncated, carry)
+
+
+def _gradients(truncated, carry, xs, given):
+    def slopes(read):
+        def loss(carry, xs):
+            last, ys = read(carry, xs)
+            return jnp.sum(ys * jnp.arange(1.0, 7.0)) + last["a"] + last["b"]
+
+        return jax.grad(loss, (0, 1))(carry, xs)
+
+    got = slopes(lambda carry, xs: truncated(_step, carry, xs, 2))
+    close = lambda tree: all(  # noqa: E731
+        jax.tree.leaves(jax.tree.map(lambda a, b: np.allclose(a, b, rtol=1e-3, atol=1e-4), got, tree))
+    )
+    expected = slopes(lambda carry, xs: _by_hand(carry, xs, 2))
+    if close(expected):
+        return
+    said = "The values are right, and the gradients are not those of chunks of `every` steps."
+    for read, text in [
+        (dict(cut=False), "The gradient crosses the borders between chunks: this is plain `scan`."),
+        (dict(first=True), "The very first carry loses its gradient, too: only what goes from chunk to chunk should."),
+        (dict(every=1), "The gradient is cut at every step, not once in a chunk: then nothing is learned over time."),
+        (dict(every=3), "The chunks have the wrong length: `every` is the number of steps, not of chunks."),
+        (dict(every=1, first=True), "The gradient is cut at every step, and at the first carry as well."),
+    ]:  # fmt: skip
+        if close(slopes(lambda carry, xs, read=read: _by_hand(carry, xs, **({"every": 2} | read)))):
+            said = text
+    raise Failed(said, input=given, expected=expected, got=got)
+
+
+def _size(truncated, carry):
+    sizes = []
+    for length in (8, 40):
+        program = jax.make_jaxpr(lambda carry, xs: truncated(_step, carry, xs, 4))
+        sizes.append(len(str(program(carry, jnp.zeros(length)))))
+    if sizes[1] > 1.5 * sizes[0]:
+        raise Failed(
+            "The program grows with the length: a Python loop over the chunks is unrolled. Put a `scan` over the chunks around the `scan` "
+            "over their steps."
+        )
+
+
+exercise = Exercise(
+    title="Truncated backpropagation",
+    stars=3,
+    minutes=15,
+    why="The state says what is remembered, the gradient what is learned: one function cuts the second without the first, and bounds the memory of training.",
+    hints=(
+        "Reshape `xs` to (chunks, every, …), and scan over chunks; the step of that scan is itself a scan over one chunk.",
+        "Cut what a chunk *hands on*: `jax.tree.map(jax.lax.stop_gradient, carry)` behind the inner scan. But the last chunk's carry is "
+        "returned with its gradient, and the first one came from outside.",
+        "One way: give the outer scan the number of the chunk, and choose by `jnp.where(number > 0, cut, carry)` before the inner scan.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,85 @@
+"""Answers to the exercise recurrent.last_real."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.recurrent.last_real import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+@answers.wrong("the last step of the batch, padding or not")
+def last_column(ys, lengths):
+    return ys[:, -1]
+
+
+@answers.wrong("one step too far")
+def off_by_one(ys, lengths):
+    return ys[jnp.arange(len(ys)), lengths]
+
+
+@answers.wrong("counts from the end")
+def wraps(ys, lengths):
+    return ys[jnp.arange(len(ys)), lengths - 1]
+
+
+@answers.wrong("this gives the first step, which is padding")
+def clips(ys, lengths):
+    return ys[jnp.arange(len(ys)), jnp.maximum(lengths - 1, 0)]
+
+
+@answers.wrong("zero times NaN is NaN")
+def multiplies(ys, lengths):
+    mask = jnp.arange(ys.shape[1]) == lengths[:, None] - 1
+    return (ys * mask[..., None]).sum(axis=1)
+
+
+@answers.wrong("This adds up all real outputs")
+def adds(ys, lengths):
+    mask = jnp.arange(ys.shape[1]) < lengths[:, None]
+    return jnp.where(mask[..., None], ys, 0).sum(axis=1)
+
+
+@answers.wrong("The axis of time is still there")
+def keeps_the_axis(ys, lengths):
+    return jnp.take_along_axis(ys, jnp.maximum(lengths - 1, 0)[:, None, None], axis=1)
+
+
+@answers.wrong("`return` missing")
+def nothing(ys, lengths):
+    ys[jnp.arange(len(ys)), lengths - 1]
+
+
+@answers.wrong()
+def python_loop(ys, lengths):
+    return jnp.stack([y[int(n) - 1] if n else 0 * y[0] for y, n in zip(ys, lengths)])
+
+
+@answers.wrong()
+def no_gradient(ys, lengths):
+    picked = ys[jnp.arange(len(ys)), lengths - 1]
+    return jax.lax.stop_gradient(jnp.where(lengths[:, None] > 0, picked, 0))
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_vmap(ys, lengths):
+    def one(y, n):
+        return jnp.where(n > 0, jax.lax.dynamic_index_in_dim(y, n - 1, keepdims=False), 0.0)
+
+    return jax.vmap(one)(ys, lengths)
+
+
+@answers.right
+def by_mask(ys, lengths):
+    mask = jnp.arange(ys.shape[1]) == lengths[:, None] - 1
+    return jnp.where(mask[..., None], ys, 0).sum(axis=1)
+
+
+@answers.right
+def by_padding(ys, lengths):
+    padded = jnp.concatenate([jnp.zeros_like(ys[:, :1]), ys], axis=1)
+    return padded[jnp.arange(len(ys)), lengths]
