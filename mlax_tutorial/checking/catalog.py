@@ -30,7 +30,6 @@ TITLES = {
     "recurrent": "Recurrent layers",
     "attention": "Attention",
     "objects": "From functions to objects",
-    "recurrent": "Recurrent layers",
 }
 
 
