@@ -16,7 +16,6 @@ import math
 import os
 import platform
 import sys
-import time
 from pathlib import Path
 
 import jax
@@ -227,7 +226,6 @@ def main(arguments=None):
         held_out, _ = train(*hold_out(train_set), options.epochs, options.seed, watch=True)
         print(f"accuracy on {HELD_OUT:,} held-out training images: {held_out[-1]:.2%}")
         return held_out[-1]
-    start = time.perf_counter()
     try:
         (accuracy,), losses = train(
             train_set, test_set, options.epochs, options.seed, directory=options.checkpoints
@@ -243,7 +241,6 @@ def main(arguments=None):
             "command": " ".join(["python -m examples.fashion_conv", *(arguments or sys.argv[1:])]),
             "date": datetime.date.today().isoformat(),
             "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores",
-            "minutes": round((time.perf_counter() - start) / 60, 1),
             "versions": {
                 "python": platform.python_version(),
                 "jax": jax.__version__,
