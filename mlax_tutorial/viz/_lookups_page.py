@@ -69,7 +69,7 @@ def page(attention) -> str:
     )
     caption = (
         f"Who looks at whom: {counted(len(attention.layers), 'layer')}, {counted(len(heads), 'head')}. Each row of a map is a query, each column a "
-        "key, and the darker, the larger the weight. The small maps are the heads: choose one. The slider goes through the queries, whose "
+        "key, and the stronger the color, the larger the weight. The small maps are the heads: choose one. The slider goes through the queries, whose "
         "weights stand beside the map, in percent."
     )
     chips = "".join(

@@ -48,9 +48,12 @@ def test_page(chromium, address, name):
 
 
 def test_a_search(chromium, address):
-    """The index, and the pages from which the results are quoted."""
-    found = faults("search.html?q=jit", inspection.inspect(chromium, address, "search.html?q=jit"))
-    assert not found.get("too heavy"), found
+    """The page and its index. Each page that is found is loaded for its excerpt, too, after the list stands; it counts by itself."""
+    visit = inspection.inspect(chromium, address, "search.html?q=jit")
+    quoted = {url: size for url, size in visit.transfers.items() if "/book/" in url}
+    own = {url: size for url, size in visit.transfers.items() if url not in quoted}
+    assert not list(too_heavy("search.html?q=jit", own, visit.mathematics))
+    assert quoted and max(quoted.values()) < LIMIT_REQUEST
 
 
 def test_what_is_too_heavy():
