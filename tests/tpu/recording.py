@@ -106,6 +106,7 @@ def compile_one(index: int) -> str:
         compiling.placed(shape, jax.P("data") if batch else None)
         for shape, batch in zip(shapes, batches, strict=True)
     ]
-    compiled = compiling.checked(program.lower(*split).compile())
-    assert "num_partitions=8" in compiled.as_text() or not shapes
+    if shapes:  # without arguments, nothing says that it is for eight
+        compiled = compiling.checked(program.lower(*split).compile())
+        assert "num_partitions=8" in compiled.as_text()
     return f"{name}: {time.perf_counter() - begun:.1f} s"
