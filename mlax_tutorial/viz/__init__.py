@@ -58,7 +58,7 @@ _LATE = {
     "convolution": "mlax_tutorial.viz.windows",
     "descent": "mlax_tutorial.viz.descents",
     "attention": "mlax_tutorial.viz.lookups",
-    "gates": "mlax_tutorial.viz.gates",
+    "gates": "mlax_tutorial.viz.readings",
     "timeline": "mlax_tutorial.viz.timelines",
 }
 

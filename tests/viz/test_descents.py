@@ -164,7 +164,7 @@ def test_contour_lines_are_where_the_function_says():
     assert len(lines) >= 3
     for line in lines:
         x, y = np.array([point.split() for point in line.split("L")], float).T
-        radius = np.hypot((x - 46) / 406 * 4 - 2, 2 - y / tall * 4)
+        radius = np.hypot((x - 54) / 398 * 4 - 2, 2 - y / tall * 4)
         assert np.ptp(radius) < 0.05
 
 

@@ -1,7 +1,7 @@
 """``viz.gates``: what happens inside of a recurrent cell while it reads one sequence, step by step.
 
 `gates` runs the cell and keeps gates and states of all steps; `Gates` shows them: in a notebook as maps to step through, in a
-terminal as a listing. The markup is made in `_gates_page`.
+terminal as a listing. The markup is made in `_readings_page`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.viz import _gates_page
+from mlax_tutorial.viz import _readings_page
 
 LONGEST = 64  # steps in one figure
 
@@ -33,10 +33,10 @@ class Gates:
         self._gate_names = gate_names
 
     def _repr_html_(self):
-        return _gates_page.page(self, self._gate_names)
+        return _readings_page.page(self, self._gate_names)
 
     def __repr__(self):
-        return _gates_page.listing(self)
+        return _readings_page.listing(self)
 
 
 def gates(
