@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from examples.checkpoints import resume, save
 from mlax_tutorial import data, nn, optim, saving, training
 
 RESULT = Path(__file__).parent / "results" / "fashion_mlp.json"
@@ -81,36 +82,6 @@ def run_epoch(step, optimizer, run, images, labels):
         losses.append(loss)  # on the device: float(loss) would wait for each step
     run = {"state": state, "key": key, "epoch": run["epoch"] + 1}
     return run, float(np.mean(jax.device_get(losses)))
-
-
-def save(checkpoints, run, losses, settings):
-    arrays = {
-        "losses": jnp.float32(losses),
-        "settings": jnp.int32(settings),
-        "epoch": jnp.int32(run["epoch"]),
-    }
-    checkpoints.save(run["epoch"], run | arrays)
-
-
-def resume(checkpoints, run, settings):
-    """The last checkpoint, with the losses so far; or the run as it is, where there is none.
-
-    Raises:
-      CheckpointError: if what lies there is of another seed or another number of epochs, on which the rates depend.
-    """
-    epoch = checkpoints.latest_step()
-    if epoch is None:
-        return run, []
-    arrays = {"losses": jnp.zeros(epoch), "settings": jnp.int32(settings), "epoch": jnp.int32(epoch)}
-    saved = checkpoints.restore(jax.eval_shape(lambda: run | arrays))
-    if saved["settings"].tolist() != list(settings):
-        raise saving.CheckpointError(
-            f"{checkpoints.directory} holds a run of other epochs or another seed, {saved['settings'].tolist()}: name another directory"
-        )
-    losses = saved.pop("losses").tolist()
-    del saved["settings"]
-    print(f"resumed after epoch {epoch}")
-    return saved | {"epoch": epoch}, losses
 
 
 def train(train_set, test_set, epochs, seed, watch=False, directory=None):
