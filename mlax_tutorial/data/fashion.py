@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import lzma
 import os
 import zlib
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlax_tutorial.data import packed
 from mlax_tutorial.data.download import DataError, fetch
 
 FASHION_MNIST_CLASSES = (
@@ -112,24 +112,16 @@ def fashion_mnist(
 
 
 def pack_subset(train: Images, test: Images) -> bytes:
-    """The file that the package ships: for each set its labels, then its images, as bytes, under LZMA."""
+    """The file that the package ships: for each set its labels, then its images, as bytes."""
     parts = [
         array.astype(np.uint8).tobytes() for part in (train, test) for array in (part.labels, part.images)
     ]
-    return lzma.compress(b"".join(parts), preset=9 | lzma.PRESET_EXTREME)
+    return packed.pack(b"".join(parts))
 
 
-def unpack_subset(packed: bytes) -> tuple[Images, Images]:
+def unpack_subset(file: bytes) -> tuple[Images, Images]:
     """What `pack_subset` packed."""
-    try:
-        unpacked = lzma.decompress(packed)
-    except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"fashion_mnist: {SUBSET} is broken ({error}): install mlax-tutorial anew.") from None
-    if hashlib.sha256(unpacked).hexdigest() != SUBSET_CONTENTS:
-        raise DataError(
-            f"fashion_mnist: {SUBSET} does not hold what it should ({len(unpacked):,} bytes unpacked, and another "
-            "SHA-256): install mlax-tutorial anew."
-        )
+    unpacked = packed.unpack(file, "fashion_mnist", SUBSET, SUBSET_CONTENTS)
     flat, images, start = np.frombuffer(unpacked, np.uint8), [], 0
     for size in SUBSET_SIZES.values():
         labels = _labels(flat[start : start + size])
@@ -158,7 +150,7 @@ def _whole_file(name, folder, download, progress) -> bytes:
             "https://github.com/zalandoresearch/fashion-mnist (on Debian: apt install dataset-fashion-mnist)."
         )
     path = target / f"{name}.gz"
-    fetch(URL + path.name, path, lambda packed: _contents(path, packed), progress)
+    fetch(URL + path.name, path, lambda file: _contents(path, file), progress)
     return _contents(path, path.read_bytes())
 
 
@@ -170,10 +162,10 @@ def _cache() -> Path:
     return root / "mlax-tutorial" / "fashion-mnist"
 
 
-def _contents(path: Path, packed: bytes) -> bytes:
+def _contents(path: Path, file: bytes) -> bytes:
     """Unpack if need be, and check."""
     try:
-        unpacked = gzip.decompress(packed) if packed[:2] == b"\x1f\x8b" else packed
+        unpacked = gzip.decompress(file) if file[:2] == b"\x1f\x8b" else file
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"fashion_mnist: {path} is broken ({error}): delete it, and load again to fetch it anew."

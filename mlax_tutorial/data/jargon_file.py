@@ -1,11 +1,9 @@
 """A part of the Jargon File: English text about the language of hackers, to be read character by character."""
 
-import hashlib
-import lzma
 from pathlib import Path
 from typing import NamedTuple
 
-from mlax_tutorial.data.download import DataError
+from mlax_tutorial.data import packed
 
 # Made by tools/make_jargon.py.
 TEXT = Path(__file__).with_name("jargon.xz")
@@ -55,19 +53,11 @@ def jargon() -> Texts:
 
 
 def pack(train: str, test: str) -> bytes:
-    """The file that the package ships: both texts, under LZMA."""
-    return lzma.compress(BORDER.join([train.encode(), test.encode()]), preset=9 | lzma.PRESET_EXTREME)
+    """The file that the package ships: both texts."""
+    return packed.pack(BORDER.join([train.encode(), test.encode()]))
 
 
-def unpack(packed: bytes) -> Texts:
+def unpack(file: bytes) -> Texts:
     """What `pack` packed."""
-    try:
-        unpacked = lzma.decompress(packed)
-    except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"jargon: {TEXT} is broken ({error}): install mlax-tutorial anew.") from None
-    if hashlib.sha256(unpacked).hexdigest() != CONTENTS:
-        raise DataError(
-            f"jargon: {TEXT} does not hold what it should ({len(unpacked):,} bytes unpacked, and another SHA-256): "
-            "install mlax-tutorial anew."
-        )
-    return Texts(*(part.decode() for part in unpacked.split(BORDER)))
+    contents = packed.unpack(file, "jargon", TEXT, CONTENTS)
+    return Texts(*(part.decode() for part in contents.split(BORDER)))

@@ -1,13 +1,11 @@
 """Surnames in thirteen languages: sequences of letters, each with its class."""
 
-import hashlib
-import lzma
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from mlax_tutorial.data.download import DataError
+from mlax_tutorial.data import packed
 
 NAME_LANGUAGES = (
     "Croatian", "Dutch", "English", "Estonian", "Finnish", "French", "German", "Irish", "Italian", "Slovak",
@@ -66,23 +64,15 @@ def names() -> tuple[Names, Names]:
 
 
 def pack(train: list[tuple[str, int]], test: list[tuple[str, int]]) -> bytes:
-    """The file that the package ships: a line for each name, an empty one between the parts, under LZMA."""
+    """The file that the package ships: a line for each name, an empty one between the parts."""
     parts = ["".join(f"{name}\t{label}\n" for name, label in part) for part in (train, test)]
-    return lzma.compress("\n".join(parts).encode(), preset=9 | lzma.PRESET_EXTREME)
+    return packed.pack("\n".join(parts).encode())
 
 
-def unpack(packed: bytes) -> tuple[Names, Names]:
+def unpack(file: bytes) -> tuple[Names, Names]:
     """What `pack` packed."""
-    try:
-        unpacked = lzma.decompress(packed)
-    except (lzma.LZMAError, EOFError) as error:
-        raise DataError(f"names: {NAMES} is broken ({error}): install mlax-tutorial anew.") from None
-    if hashlib.sha256(unpacked).hexdigest() != CONTENTS:
-        raise DataError(
-            f"names: {NAMES} does not hold what it should ({len(unpacked):,} bytes unpacked, and another SHA-256): "
-            "install mlax-tutorial anew."
-        )
-    return tuple(_names(part) for part in unpacked.decode().split("\n\n"))
+    contents = packed.unpack(file, "names", NAMES, CONTENTS)
+    return tuple(_names(part) for part in contents.decode().split("\n\n"))
 
 
 def _names(part: str) -> Names:

@@ -9,6 +9,7 @@ import pytest
 
 from mlax_tutorial import data
 from mlax_tutorial.data import fashion as module
+from mlax_tutorial.data import packed as packed_files
 from tools import make_fashion_subset
 
 WHOLE = module.DEBIAN
@@ -57,7 +58,7 @@ def test_the_part_is_what_the_script_makes(whole):
 
 def test_packing_loses_nothing(monkeypatch):
     train, test = data.fashion_mnist()
-    monkeypatch.setattr(module, "lzma", Uncompressed)  # compressing all of it takes half a minute
+    monkeypatch.setattr(packed_files, "lzma", Uncompressed)  # compressing all of it takes half a minute
     for first, second in zip((train, test), module.unpack_subset(module.pack_subset(train, test))):
         np.testing.assert_array_equal(first.images, second.images)
         np.testing.assert_array_equal(first.labels, second.labels)
@@ -78,7 +79,7 @@ def damaged(content):
         lambda packed: b"",
         lambda packed: packed[:-100],
         damaged,
-        lambda packed: module.lzma.compress(bytes(9_420_000)),
+        lambda packed: packed_files.pack(bytes(9_420_000)),
     ],
     ids=["empty", "cut off", "damaged", "another content"],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from mlax_tutorial import data
 from mlax_tutorial.data import jargon_file as module
+from mlax_tutorial.data import packed as packed_files
 from tools import make_jargon
 
 
@@ -63,7 +64,7 @@ def test_entries_are_made_plain(entry, cleaned):
         lambda packed: b"",
         lambda packed: packed[:-100],
         lambda packed: packed[:1000] + bytes([packed[1000] ^ 1]) + packed[1001:],
-        lambda packed: module.lzma.compress(b"another\x00text"),
+        lambda packed: packed_files.pack(b"another\x00text"),
     ],
     ids=["empty", "cut off", "damaged", "another content"],
 )

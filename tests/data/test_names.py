@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import data
+from mlax_tutorial.data import packed as packed_files
 from mlax_tutorial.data import surnames as module
 
 CLASSES = len(data.NAME_LANGUAGES)
@@ -65,7 +66,7 @@ def test_packing_loses_nothing():
         lambda packed: b"",
         lambda packed: packed[:-100],
         lambda packed: packed[:1000] + bytes([packed[1000] ^ 1]) + packed[1001:],
-        lambda packed: module.lzma.compress("Müller\t6\n\nMaier\t6\n".encode()),
+        lambda packed: packed_files.pack("Müller\t6\n\nMaier\t6\n".encode()),
     ],
     ids=["empty", "cut off", "damaged", "another content"],
 )
