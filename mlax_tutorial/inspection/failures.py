@@ -14,8 +14,9 @@ led there on the error as its cause, a `JaxStackTraceBeforeTransformation`; they
 TracerBoolConversionError in a lambda, line 2:
     jax.jit(lambda x: 1.0 if x > 0 else 2.0)(3.0)
   Attempted boolean conversion of traced array with shape bool[].
-  The error occurred while tracing the function <lambda> for jit. This concrete value
-  was not available in Python because it depends on the value of the argument x.
+  The error occurred while tracing the function <lambda> for jit. This
+  concrete value was not available in Python because it depends on the
+  value of the argument x.
 >>> failure.arguments
 ('x',)
 """
@@ -31,7 +32,7 @@ import jax
 
 from mlax_tutorial.checking.reader import is_theirs
 
-WIDTH = 88
+WIDTH = 72  # what fits a page
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,14 +9,14 @@ from mlax_tutorial.viz import _figure
 NAMES = {"jax": "JAX", "jaxlib": "JAX", "numpy": "NumPy"}
 
 
-BEFORE = "The operation that failed was made by JAX from this one, which ran earlier"
+BEFORE = "JAX made the operation that failed from this one"
 
 
 def groups(frames):
     """Frames in groups: each of one's own by itself, those of one library after the other together."""
-    for owner, frames in itertools.groupby(frames, lambda frame: NAMES.get(frame.owner, frame.owner)):
-        frames = list(frames)
-        yield from ((owner, [frame]) for frame in frames) if owner == "yours" else [(owner, frames)]
+    for owner, group in itertools.groupby(frames, lambda frame: NAMES.get(frame.owner, frame.owner)):
+        group = list(group)
+        yield from ((owner, [frame]) for frame in group) if owner == "yours" else [(owner, group)]
 
 
 def counted(owner, frames):

@@ -220,8 +220,11 @@ def test_what_is_printed(capsys):
         raise ValueError("one\ntwo\nthree")
     printed = capsys.readouterr().out
     line = re.search(r"line (\d+)", printed)[1]
-    head = f"ValueError in test_what_is_printed, line {line}: "
+    head = f"ValueError in test_what_is_printed, line {line}:\n    "
     assert printed == head + r'raise ValueError("one\ntwo\nthree")' + "\n  one\n  two\n  …\n"
+    with fails(ZeroDivisionError):
+        1 / 0  # noqa: B018
+    assert ": 1 / 0  # noqa" in capsys.readouterr().out
     with fails(ValueError):
         raise ValueError("a line that is long, so long that it does not fit beside the class and the place")
     assert ":\n    raise ValueError(" in capsys.readouterr().out
