@@ -4,14 +4,19 @@
   something else does.
 - `read` takes an error apart: its message without paths and addresses, and its frames, the reader's own marked.
 
+JAX's transformations run an operation long after the line that asked for it: the backward pass of ``grad`` does. The
+traceback of an error in it ends at the call of the gradient. Where JAX knows the line that asked, it hangs the frames that
+led there on the error as its cause, a `JaxStackTraceBeforeTransformation`; they are read, too.
+
 >>> import jax
 >>> with fails(jax.errors.TracerBoolConversionError) as failure:
 ...     jax.jit(lambda x: 1.0 if x > 0 else 2.0)(3.0)
 TracerBoolConversionError in a lambda, line 2:
     jax.jit(lambda x: 1.0 if x > 0 else 2.0)(3.0)
   Attempted boolean conversion of traced array with shape bool[].
-  The error occurred while tracing the function <lambda> for jit. This concrete value
-  was not available in Python because it depends on the value of the argument x.
+  The error occurred while tracing the function <lambda> for jit. This
+  concrete value was not available in Python because it depends on the
+  value of the argument x.
 >>> failure.arguments
 ('x',)
 """
@@ -27,7 +32,7 @@ import jax
 
 from mlax_tutorial.checking.reader import is_theirs
 
-WIDTH = 88
+WIDTH = 72  # what fits a page
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,11 +69,13 @@ class Failure:
       message: its text without paths, addresses and rules of dashes.
       link: the address of the documentation that the message ends in, or ``""``.
       frames: the frames of its traceback, outermost first; see `Frame`.
+      before: where its traceback ends at a call of JAX, the frames that go on from there to the operation that JAX
+        transformed, if JAX knows them.
     """
 
     def __init__(self, kinds=(), lines=3):
         self.kinds, self.lines = kinds, lines
-        self.error, self.kind, self.message, self.link, self.frames = None, "", "", "", ()
+        self.error, self.kind, self.message, self.link, self.frames, self.before = None, "", "", "", (), ()
 
     def __enter__(self):
         return self
@@ -88,15 +95,16 @@ class Failure:
         """Reads the error, and lets go of its traceback, which keeps all variables of all its functions alive."""
         self.error, self.kind = error, name_of(_public(type(error)))
         self.message, self.link = clean(str(error))
-        self.frames = tuple(_frame(*step) for step in traceback.walk_tb(error.__traceback__))
+        self.frames = _frames(error)
+        self.before = _before(error, self.frames)
         while error is not None:
             error.__traceback__, error = None, error.__cause__ or error.__context__
         return self
 
     @property
     def yours(self):
-        """The frames of one's own code, outermost first."""
-        return tuple(frame for frame in self.frames if frame.owner == "yours")
+        """The frames of one's own code, outermost first, those before the transformation included."""
+        return tuple(frame for frame in self.frames + self.before if frame.owner == "yours")
 
     @property
     def source(self):
@@ -195,6 +203,28 @@ def _public(kind):
 
 
 # Frames
+
+
+def _frames(error):
+    return tuple(_frame(*step) for step in traceback.walk_tb(error.__traceback__))
+
+
+def _before(error, frames):
+    """The frames behind the call at which the traceback ends, from the cause that JAX hung on the error, or ()."""
+    cause = error.__cause__
+    while cause is not None and type(cause).__name__ != "JaxStackTraceBeforeTransformation":
+        cause = cause.__cause__
+    own = [frame for frame in frames if frame.owner == "yours"]
+    if cause is None or not own:
+        return ()
+    recorded = _frames(cause)
+    shared = [
+        place
+        for place, frame in enumerate(recorded)
+        if (frame.file, frame.function, frame.line) == (own[-1].file, own[-1].function, own[-1].line)
+    ]  # without one, the error is raised in a line that only a transformation calls: a derivative rule, say
+    behind = recorded[shared[-1] + 1 :] if shared else ()
+    return behind if any(frame.owner == "yours" for frame in behind) else ()
 
 
 def _frame(frame, line):

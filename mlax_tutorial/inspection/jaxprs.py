@@ -168,6 +168,11 @@ def interpret(fun, rules):
 
     Every call goes through the equations in Python: wrap the result in ``jax.jit`` if it is called often.
 
+    Raises:
+      NotImplementedError: if a rule would apply in a jaxpr that cannot be exchanged, since an object holds it, as that of
+        ``lax.custom_root`` (from JAX 0.12).
+      TypeError: if a rule returns other shapes or dtypes than the primitive.
+
     >>> import jax, jax.numpy as jnp
     >>> def minus(bind, x, **params):
     ...     return -bind(x, **params)
@@ -212,6 +217,11 @@ def _apply(equation, inputs, rules):
                 new, consts = _hoist(new)
                 inputs = [*consts, *inputs]
             params = _replace(params, name, new if isinstance(inner, core.ClosedJaxpr) else new.jaxpr)
+    if primitive.name not in rules and _hides(equation, rules):
+        raise NotImplementedError(
+            f"cannot interpret {_label(equation)}: it holds a jaxpr out of reach, and a rule would apply there. Interpret a "
+            "function without it (custom_root and its like), or give a rule for it."
+        )
     bind = functools.partial(_bind, primitive)
     if primitive.name in rules:
         inputs = [x if hasattr(x, "shape") else jnp.asarray(x) for x in inputs]  # numbers in the jaxpr's text
@@ -239,6 +249,19 @@ def _affected(equation, rules):
         name in rules
         or name in CUSTOM
         or any(_affected(inside, rules) for _, inner in subjaxprs(equation) for inside in _equations(inner))
+        or _hides(equation, rules)
+    )
+
+
+def _hides(equation, rules):
+    """Whether a rule may apply in a jaxpr that `subjaxprs` does not see: an attribute of an object among the parameters."""
+    return bool(rules) and any(
+        _affected(inside, rules)
+        for value in equation.params.values()
+        if not _is_jaxpr(value)
+        for inner in getattr(value, "__dict__", {}).values()
+        if _is_jaxpr(inner)
+        for inside in _equations(inner)
     )
 
 

@@ -9,11 +9,14 @@ from mlax_tutorial.viz import _figure
 NAMES = {"jax": "JAX", "jaxlib": "JAX", "numpy": "NumPy"}
 
 
-def groups(failure):
-    """The frames in groups: each of one's own by itself, those of one library after the other together."""
-    for owner, frames in itertools.groupby(failure.frames, lambda frame: NAMES.get(frame.owner, frame.owner)):
-        frames = list(frames)
-        yield from ((owner, [frame]) for frame in frames) if owner == "yours" else [(owner, frames)]
+BEFORE = "JAX made the operation that failed from this one"
+
+
+def groups(frames):
+    """Frames in groups: each of one's own by itself, those of one library after the other together."""
+    for owner, group in itertools.groupby(frames, lambda frame: NAMES.get(frame.owner, frame.owner)):
+        group = list(group)
+        yield from ((owner, [frame]) for frame in group) if owner == "yours" else [(owner, group)]
 
 
 def counted(owner, frames):
@@ -23,34 +26,46 @@ def counted(owner, frames):
 
 def listing(failure) -> str:
     """The error as text."""
-    lines = []
-    for owner, frames in groups(failure):
-        if owner == "yours":
-            lines.append(f"your code   {frames[0].place}: {frames[0].source}".rstrip(": "))
-        else:
-            lines.append(f"            {counted(owner, frames)}")
+    lines = _listed(failure.frames)
+    if failure.before:
+        lines += [f"{BEFORE}:", *_listed(failure.before)]
     above = f" (a kind of {', '.join(failure.parents)})" if failure.parents else ""
     return "\n".join([*lines, failure.kind + above, *(f"  {line}" for line in failure.message.splitlines())])
+
+
+def _listed(frames):
+    return [
+        f"your code   {group[0].place}: {group[0].source}".rstrip(": ")
+        if owner == "yours"
+        else f"            {counted(owner, group)}"
+        for owner, group in groups(frames)
+    ]
 
 
 def page(failure) -> str:
     """The error as HTML."""
     own = failure.yours
-    rows = "".join(
-        _own(frames[0], frames[0] is own[-1]) if owner == "yours" else _others(owner, frames)
-        for owner, frames in groups(failure)
-    )
-    number = f"{_figure.counted(len(failure.frames), 'frame')}, {len(own)} of them yours"
+    number = f"{_figure.counted(len(failure.frames + failure.before), 'frame')}, {len(own)} of them yours"
     body = (
         f'<p class="viz-failure-head">Traceback, outermost call first: {number}</p>\n'
-        f"<ol>{rows}</ol>\n{_end(failure)}"
+        f"<ol>{_rows(failure.frames, own)}</ol>\n"
     )
+    if failure.before:
+        body += f'<p class="viz-failure-head">{BEFORE}:</p>\n<ol>{_rows(failure.before, own)}</ol>\n'
+    body += _end(failure)
     label = f"The error {failure.kind}, taken apart: {number}"
     caption = (
         "An error taken apart, the outermost call first. Lines with a bar are your own; what lies between them, inside libraries, is folded. "
         "Read the numbers in their order: the error, your last line, the message."
     )
     return _figure.frame("failure", body, label, caption=caption, styles=["folding"])
+
+
+def _rows(frames, own):
+    return "".join(
+        _own(group[0], group[0] is own[-1]) if owner == "yours" else _others(owner, group)
+        for owner, group in groups(frames)
+    )
 
 
 def _own(frame, is_last):

@@ -24,8 +24,9 @@ def traceback(error) -> Traceback:
     """Show an error in the order in which it is best read.
 
     What is shown: the frames of the traceback, outermost first, one's own in full and those of libraries in groups
-    to be unfolded; the last line of one's own marked; then the class with the classes above it, and the message
-    without paths and addresses.
+    to be unfolded; then, where the error comes from an operation that a transformation made, the frames of the
+    operation it was made from, if JAX knows them; the last line of one's own marked; then the class with the classes above
+    it, and the message without paths and addresses.
 
     Args:
       error: an exception, caught by ``except``, or what `mlax_tutorial.inspection.failures.fails` has caught. In a terminal JAX

@@ -220,8 +220,11 @@ def test_what_is_printed(capsys):
         raise ValueError("one\ntwo\nthree")
     printed = capsys.readouterr().out
     line = re.search(r"line (\d+)", printed)[1]
-    head = f"ValueError in test_what_is_printed, line {line}: "
+    head = f"ValueError in test_what_is_printed, line {line}:\n    "
     assert printed == head + r'raise ValueError("one\ntwo\nthree")' + "\n  one\n  two\n  …\n"
+    with fails(ZeroDivisionError):
+        1 / 0  # noqa: B018
+    assert ": 1 / 0  # noqa" in capsys.readouterr().out
     with fails(ValueError):
         raise ValueError("a line that is long, so long that it does not fit beside the class and the place")
     assert ":\n    raise ValueError(" in capsys.readouterr().out
@@ -256,3 +259,63 @@ def test_partial_functions_and_classes_have_frames(capsys):
     with fails(ValueError) as failure:
         functools.partial(Model(), 1.0)()
     assert failure.yours[-1].function == "__call__"
+
+
+# Errors in what a transformation made
+
+
+def root_of_zero(x):
+    doubled = 2.0 * x
+    return jnp.sqrt(doubled)  # its derivative is infinite at 0 …
+
+
+def times_zero(x):
+    return root_of_zero(x * 0.0)  # … and is multiplied by 0 here
+
+
+@pytest.fixture
+def nans():
+    with jax.debug_nans(True):
+        yield
+
+
+def test_a_nan_in_a_gradient_is_found_by_the_cause(nans, filtering):
+    failure = fail(lambda: jax.grad(times_zero)(1.0))
+    assert failure.source.startswith("return root_of_zero(x * 0.0)") and failure.before
+    assert [frame.function for frame in failure.before if frame.owner == "yours"] == ["times_zero"]
+    assert "in times_zero, line" in str(failure).splitlines()[0]
+    assert "times_zero" not in [frame.function for frame in failure.frames]
+
+
+def test_under_jit_the_cause_is_there_only_without_it(nans):
+    gradient = jax.jit(jax.grad(times_zero))
+    under_jit = fail(lambda: gradient(1.0))
+    assert not under_jit.before and "times_zero" not in under_jit.source
+    with jax.disable_jit():
+        assert fail(lambda: gradient(1.0)).source.startswith("return root_of_zero(x * 0.0)")
+
+
+def test_a_cause_that_leads_no_further_is_left_out(nans):
+    failure = fail(lambda: jax.grad(jax.jit(times_zero))(1.0))
+    assert failure.before == () and failure.source.startswith("failure = fail(lambda")
+
+
+def test_an_error_in_a_derivative_rule_is_shown_in_the_rule():
+    @jax.custom_vjp
+    def tame(x):
+        return x
+
+    def backward(residual, cotangent):
+        raise ValueError("in the rule")
+
+    tame.defvjp(lambda x: (x, None), backward)
+    failure = fail(lambda: jax.grad(lambda x: tame(jnp.sin(x)))(1.0))
+    assert failure.source == 'raise ValueError("in the rule")' and failure.before == ()
+
+
+def test_the_traceback_of_the_cause_is_let_go(nans):
+    failure = fail(lambda: jax.grad(times_zero)(1.0))
+    cause = failure.error.__cause__
+    while cause is not None:
+        assert cause.__traceback__ is None
+        cause = cause.__cause__

@@ -197,6 +197,31 @@ def test_integers_and_keys_go_through_rules_of_their_own():
     assert gradient == jax.grad(noise)(1.0, key, 3) != 0
 
 
+@pytest.mark.parametrize("wrapped", [lambda f: f, jax.jit, jax.vmap], ids=["plain", "jit", "vmap"])
+def test_a_jaxpr_out_of_reach_is_told(wrapped):
+    reached = []
+
+    def rule(bind, x, **params):
+        reached.append(x)
+        return bind(x, **params)
+
+    def root(x):
+        return jax.lax.custom_root(lambda y: y - x, x, lambda f, y: jnp.sin(y), lambda g, y: y / g(1.0))
+
+    fun = wrapped(root)
+    equations = jax.make_jaxpr(root)(0.5).eqns
+    if equations[0].primitive.name.startswith("custom_jvp"):  # before JAX 0.12
+        jaxprs.interpret(fun, {"sin": rule})(X if wrapped is jax.vmap else 0.5)
+        assert reached
+        return
+    with pytest.raises(NotImplementedError, match="out of reach"):
+        jaxprs.interpret(fun, {"sin": rule})(X if wrapped is jax.vmap else 0.5)
+    with pytest.raises(NotImplementedError, match="out of reach"):
+        jaxprs.interpret(jax.grad(lambda x: fun(x).sum()), {"sin": rule})(X if wrapped is jax.vmap else 0.5)
+    jaxprs.interpret(fun, {"dot_general": rule})(X if wrapped is jax.vmap else 0.5)  # nothing to be replaced
+    assert not reached
+
+
 def test_keywords_and_trees():
     def fun(batch, *, scale):
         return {"y": jnp.exp(batch["x"]) * scale["by"], "same": batch}

@@ -9,7 +9,7 @@ import pytest
 
 from mlax_tutorial import viz
 from mlax_tutorial.inspection.failures import fails
-from tests.inspection.test_failures import KINDS, MACHINE, fail
+from tests.inspection.test_failures import KINDS, MACHINE, fail, times_zero
 from tests.settings import configured
 
 
@@ -56,6 +56,17 @@ def test_what_is_no_error_is_refused():
     for thing in ("text", None, fails(TypeError), ValueError):
         with pytest.raises(TypeError, match="an exception is asked for"):
             viz.traceback(thing)
+
+
+def test_the_operation_before_a_transformation():
+    with jax.debug_nans(True):
+        failure = fail(lambda: jax.grad(times_zero)(1.0))
+    figure = viz.traceback(failure)
+    text, root = repr(figure), well_formed(figure._repr_html_())
+    assert text.index("that failed from this one") < text.index("in times_zero, line")
+    marked = [row for row in root.iter("li") if "viz-failure-last" in row.get("class", "")]
+    assert len(marked) == 1 and "times_zero" in "".join(marked[0].itertext())
+    assert f"{len(failure.yours)} of them yours" in root.get("aria-label")
 
 
 def test_text_is_escaped():

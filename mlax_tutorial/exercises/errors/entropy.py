@@ -47,7 +47,7 @@ def check(entropy):
         if not np.isfinite(np.asarray(got)).all():
             raise Failed(
                 "The gradient is not finite where p is 0. A choice of the result, by a `where` or inside of a function such as "
-                "`xlogy`, hides a bad value and not a bad slope: the function behind it must not see the 0.",
+                "`xlogy`, hides a bad value and not a bad derivative: the function behind it must not see the 0.",
                 input={"p": p},
                 expected=expected,
                 got=got,
@@ -73,9 +73,9 @@ exercise = Exercise(
     title="A NaN behind a where",
     stars=2,
     minutes=10,
-    why="One `where` for the input, one for the result: the double `where` is the mend for most NaN gradients.",
+    why="One `where` for the input, one for the result: the double `where` is the fix for most NaN gradients.",
     hints=(
-        "Which function has no finite slope at 0? See to it that it is never given a 0.",
+        "Which function has no finite derivative at 0? Make sure that it never gets a 0.",
         "Before the logarithm: `jnp.where(p > 0, p, 1.0)`.",
         "What is the gradient of `p * log(1.0)` with respect to `p`, and is it what is asked for?",
     ),

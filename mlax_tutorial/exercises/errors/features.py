@@ -57,7 +57,9 @@ def check(features):
             "the next time.",
             input="powers = [1, 2, 3], and then another list [1, 2, 3]",
         )
-    attempt(x, squash, [2, 5, 7], "Another list of the same length gets the results of the first.")
+    new_program = attempt(
+        x, squash, [2, 5, 7], "Another list of the same length gets the results of the first."
+    )
     attempt(x, squash, [3, 2, 1], "The order of the powers is the order of the results.")
     attempt(x, squash, [2, 2], "A power that stands twice in the list stands twice in the result.")
     attempt(x, shift, [1, 2, 3], "Another activation gets the results of the first.")
@@ -81,6 +83,12 @@ def check(features):
         raise Failed(
             "Only parts of it are compiled: powers and stack belong into the same program as the activation.",
             shown=[("asked for one by one", ", ".join(asked))],
+        )
+    if not new_program:
+        raise Failed(
+            "One program serves all lists of this length, so the powers in it are traced, and each of them is a general "
+            "`pow`. With static powers every list has a program of its own, in which a cube is two products.",
+            input="powers = [1, 2, 3], and then [2, 5, 7]",
         )
 
 

@@ -1,4 +1,4 @@
-"""Mend what leaves its dtype."""
+"""Fix what leaves its dtype."""
 
 import math
 
@@ -86,7 +86,7 @@ def _why_stray(clean, stray, x):
 
 
 exercise = Exercise(
-    title="Mend what leaves its dtype",
+    title="Fix what leaves its dtype",
     stars=2,
     minutes=10,
     why="Half of the memory traffic of a half-precision model is easily lost to one NumPy scalar; the audit finds it.",

@@ -57,6 +57,16 @@ def check(draws):
             lambda: jax.random.normal(key, (2,)).sum(),
         )
 
+    def three(key, x):
+        sides = [lambda key, n=n: jax.random.normal(key, (n,)).sum() for n in (2, 5, 3)]
+        return lax.switch(x.argmax(), sides, key)
+
+    def walk_and_choose(key, x):
+        def step(total, key):
+            return total + branches(key, x), None
+
+        return lax.scan(step, 0.0, jax.random.split(key, 3))[0]
+
     def python_loop(key):
         return [jax.random.normal(k, (2,)) for k in jax.random.split(key, 3)]
 
@@ -78,6 +88,7 @@ def check(draws):
     cases = {
         "jax.random.normal(key, (3,))": (lambda key: jax.random.normal(key, (3,)), (key,), "Each element of the result of `random_bits` is a draw."),
         "jax.random.bits(key, (2, 5))": (lambda key: jax.random.bits(key, (2, 5)), (key,), "Each element of the result of `random_bits` is a draw."),
+        "jax.random.bits(key, (3,), 'uint8')": (lambda key: jax.random.bits(key, (3,), "uint8"), (key,), "A draw is an element, of however many bits."),
         "jax.random.split(key, 7)": (lambda key: jax.random.split(key, 7), (key,), "To split a key draws nothing."),
         "x + 1, without a key": (lambda x: x + 1, (x,), "Nothing random happens here."),
         "normal of 3 and uniform of 4, with two keys": (both, (key,), "All draws count."),
@@ -89,6 +100,8 @@ def check(draws):
         "a scan of 4 rounds over a scan of 5": (walks, (key,), "The rounds multiply: five in each of four."),
         "a cond with 6 draws in one branch, 2 in the other": (branches, (key, x), "Only one branch runs: count the one that draws most."),
         "a cond with 2 draws in one branch, a large product in the other": (dear, (key, x), "What counts is which branch draws most, not which has most work."),
+        "a switch with 2, 5 and 3 draws in its branches": (three, (key, x), "A switch is a `cond` with more than two branches: count the one that draws most."),
+        "a scan of 3 rounds over a cond with 6 or 2 draws": (walk_and_choose, (key, x), "In each round the branch that draws most counts."),
         "jax.checkpoint(f)(key), f drawing 4": (jax.checkpoint(lambda key: jax.random.normal(key, (4,))), (key,), any_depth),
         "a function with a custom_jvp, drawing 4": (lambda key: noisy(key), (key,), any_depth),
     }  # fmt: skip

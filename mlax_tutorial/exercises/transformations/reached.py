@@ -58,7 +58,7 @@ def check(given):
         },
         "g": {5: "Mapped over five numbers, `sin` is one equation on an array of five."},
         "h": {
-            0: "The slope of the cosine is minus the sine, and the program of the gradient computes it.",
+            0: "The derivative of the cosine is minus the sine, and the program of the gradient computes it.",
             2: "There is one `sin` in the program of the gradient, and one `cos`.",
         },
     }

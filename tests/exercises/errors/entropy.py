@@ -10,17 +10,17 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-@answers.wrong("hides a bad value and not a bad slope")
+@answers.wrong("hides a bad value and not a bad derivative")
 def broken(p):
     return -jnp.sum(jnp.where(p > 0, p * jnp.log(p), 0.0))
 
 
-@answers.wrong("hides a bad value and not a bad slope")
+@answers.wrong("hides a bad value and not a bad derivative")
 def scipy(p):
     return jnp.sum(jax.scipy.special.entr(p))
 
 
-@answers.wrong("hides a bad value and not a bad slope")
+@answers.wrong("hides a bad value and not a bad derivative")
 def nan_to_num(p):
     return -jnp.sum(jnp.nan_to_num(p * jnp.log(p)))
 

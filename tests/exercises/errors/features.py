@@ -107,7 +107,7 @@ def function_not_static(x, activation, powers):
 # Right ones of unusual style, and wrong ones that look right
 
 
-@answers.right
+@answers.wrong("the powers in it are traced")
 def as_an_array(x, activation, powers):
     return _from_an_array(x, activation, jnp.array(powers))
 
@@ -115,6 +115,16 @@ def as_an_array(x, activation, powers):
 @functools.partial(jax.jit, static_argnums=1)
 def _from_an_array(x, activation, powers):
     return activation(x) ** powers[:, None]
+
+
+@functools.partial(jax.jit, static_argnames="activation")
+def _from_a_tree(x, activation, powers):
+    return jnp.stack([activation(x) ** n for n in powers])
+
+
+@answers.wrong("the powers in it are traced")
+def left_traced(x, activation, powers):
+    return _from_a_tree(x, activation, list(powers))
 
 
 @functools.lru_cache

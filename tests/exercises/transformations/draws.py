@@ -83,6 +83,10 @@ def rounds_of_the_last(function, *args):
 
 answers.wrong("Only one branch runs")(by(branch=sum))
 answers.wrong("Only one branch runs")(by(branch=min))
+answers.wrong("a `cond` with more than two branches")(by(branch=lambda inner: max(inner[0], inner[-1])))
+answers.wrong("of however many bits")(
+    by(lambda equation: equation.outvars[0].aval.size * equation.outvars[0].aval.dtype.itemsize // 4)
+)
 
 
 @answers.wrong("only shape and dtype are known")
