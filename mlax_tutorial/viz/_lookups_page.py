@@ -58,10 +58,16 @@ def page(attention) -> str:
         f'<text x="{LABELS - 6}" y="{above + (i + 0.5) * size + font * 0.35:.1f}" text-anchor="end">{_short(name)}</text>'
         for i, name in enumerate(queries)
     )
-    columns = "".join(
-        f'<text transform="translate({LABELS + (i + 0.5) * size + font * 0.35:.1f},{above - 5}) rotate(-90)">{_short(name)}</text>'
-        for i, name in enumerate(keys)
-    )
+    if max(map(len, keys)) == 1:  # upright
+        columns = "".join(
+            f'<text x="{LABELS + (i + 0.5) * size:.1f}" y="{above - 5}" text-anchor="middle">{_short(name)}</text>'
+            for i, name in enumerate(keys)
+        )
+    else:
+        columns = "".join(
+            f'<text transform="translate({LABELS + (i + 0.5) * size + font * 0.35:.1f},{above - 5}) rotate(-90)">{_short(name)}</text>'
+            for i, name in enumerate(keys)
+        )
     right = LABELS + size * len(keys)
     thumbs = "".join(
         _thumb(i, *heads[i][:2], maps[i], len(keys), len(queries), len(attention.layers) > 1)

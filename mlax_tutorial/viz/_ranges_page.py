@@ -130,7 +130,7 @@ def _drawing(measured, low, high, unit):
             written = str(exponent).replace("-", "−")
             ticks += f'<line x1="{x}" x2="{x}" y1="{HIGH}" y2="{bottom}"/>'
             ticks += f'<text x="{x}" y="{bottom + 20}" text-anchor="middle">2<tspan dy="-6" font-size="12">{written}</tspan></text>'
-    return f"""<svg class="viz-ranges-drawing" viewBox="0 0 {WIDE + MARGIN} {bottom + 26}" aria-hidden="true">
+    return f"""<svg class="viz-ranges-drawing" viewBox="-16 0 {WIDE + MARGIN + 16} {bottom + 26}" aria-hidden="true">
 <g class="viz-ranges-ticks">{ticks}</g>{bands}
 <svg x="0" y="0" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}"><g class="viz-ranges-bars">{bars}</g></svg>
 <line class="viz-ranges-floor" x1="0" x2="{WIDE}" y1="{HIGH}" y2="{HIGH}"/></svg>"""
