@@ -1,10 +1,10 @@
-"""Answers to the exercise autodiff.softplus."""
+"""Answers to the exercise derivative_rules.softplus."""
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.exercises.autodiff.softplus import exercise
+from mlax_tutorial.exercises.derivative_rules.softplus import exercise
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -55,7 +55,10 @@ answers.wrong("The slope is not finite")(overflowing_slope)
 no_tangent = with_rule(stable, lambda x, t: jax.nn.sigmoid(x) + 0 * t)
 
 
-answers.wrong("The slope is wrong")(no_tangent)
+answers.wrong("does not multiply by the tangent")(no_tangent)
+
+
+answers.wrong("does not multiply by the tangent")(with_rule(stable, lambda x, t: jax.nn.sigmoid(x)))
 
 
 of_tanh = with_rule(stable, lambda x, t: jnp.tanh(x) * t)

@@ -83,6 +83,13 @@ def _check_slopes(softplus, x):
         if not np.isclose(got, exact, rtol=1e-3, atol=1e-20 if order == 1 else 1e-6):
             what = "slope" if order == 1 else "second derivative"
             hint = ""
+            if order == 1 and got == 0 and jax.grad(fresh(softplus))(jnp.float32(1.0)) == 0:
+                raise Failed(
+                    "The gradient is 0 everywhere: a rule that does not multiply by the tangent says that nothing depends on `x`.",
+                    input={"x": x},
+                    expected=jnp.float32(exact),
+                    got=got,
+                )
             if order == 1 and np.isclose(got, 1.0) and x < 0:
                 hint = " Does the rule multiply by the tangent, and with the slope at `x`?"
             raise Failed(
