@@ -45,7 +45,7 @@ def check(trace):
         ),
         (
             jnp.sum(gradient),
-            "This is made of first derivatives: the Hessian times `v` is the slope of the *gradient*.",
+            "This is made of first derivatives: the Hessian times `v` is the derivative of the *gradient*.",
         ),
         (expected / 8, "Divided by the number of samples twice."),
     ]

@@ -80,9 +80,9 @@ def check(clip_slope):
         ]
         if not np.all(np.isfinite(slope)):
             raise Failed(
-                "The slope is not finite: 0 / 0 is NaN, and a `where` round it would not help the factor."
+                "The cotangent is not finite: 0 / 0 is NaN, and a `where` round it would not help the factor."
                 if not np.any(c)
-                else "The slope is not finite.",
+                else "The cotangent is not finite.",
                 input=shown,
                 got=slope,
             )
@@ -90,7 +90,9 @@ def check(clip_slope):
     with under("`jax.grad`"):
         inside = jax.grad(lambda x: jnp.sum(large * clip_slope(3 * x, 1.0)))(x)
     checks.same(
-        inside, 3 * large / 5, input="the slope of sum(c * clip_slope(3 * x, 1)), |c| = 5: clipped, times 3"
+        inside,
+        3 * large / 5,
+        input="the gradient of sum(c * clip_slope(3 * x, 1)), |c| = 5: clipped, times 3",
     )
     try:
         with under("`jax.grad`"):
@@ -103,7 +105,7 @@ def check(clip_slope):
             )
         raise
     checks.same(
-        jnp.asarray(by_bound, jnp.float32), jnp.float32(0.0), input="the slope with respect to `bound`"
+        jnp.asarray(by_bound, jnp.float32), jnp.float32(0.0), input="the gradient with respect to `bound`"
     )
     with under("`jax.jit`"):
         jitted = jax.jit(lambda bound: _back_through(clip_slope, x, bound, large))(2.5)

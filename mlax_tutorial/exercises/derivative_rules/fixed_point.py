@@ -116,26 +116,31 @@ def check(fixed_point):
     forwards = jnp.asarray(np.linalg.solve(system, c), jnp.float32)
     minus = jnp.asarray(np.linalg.solve(2 * np.eye(2) - system.T, c), jnp.float32)
     wrong = [
-        (from_u(c), "This is the slope of one round alone, $u = c$: the equation for $u$ is not solved."),
+        (from_u(c), "This is the gradient of one round alone, $u = c$: the equation for $u$ is not solved."),
         (from_u(c + a["matrix"].T @ c), "Only one step towards $u$ was taken: it is a fixed point, too."),
         (from_u(forwards), "The matrix is not transposed: `jax.vjp` goes backwards, `jax.jvp` forwards."),
         (from_u(minus), "The sign is wrong: $u$ is the cotangent *plus* what comes back through `x`."),
-        (from_u(u, start), "The slopes are those at the first guess: take them at the solution."),
+        (from_u(u, start), "The derivatives are those at the first guess: take them at the solution."),
         (jax.tree.map(jnp.zeros_like, a), "Nothing goes back to `a`."),
     ]
     compare(
-        slopes, from_u(u), wrong, rtol=1e-3, atol=1e-4, input="the slope of c @ fixed_point(f, a, x) in `a`"
+        slopes,
+        from_u(u),
+        wrong,
+        rtol=1e-3,
+        atol=1e-4,
+        input="the gradient of c @ fixed_point(f, a, x) in `a`",
     )
     if not matches(by_start, jnp.zeros_like(start)):
         raise Failed(
-            "The first guess has a slope. Wherever the loop starts, it comes to the same solution: the slope is 0.",
+            "The first guess has a gradient. Wherever the loop starts, it comes to the same solution: the gradient is 0.",
             expected=jnp.zeros_like(start),
             got=by_start,
         )
     # At the solution already: a loop that is differentiated round by round would know one round only.
     slopes, _ = gradient(_linear, a, solution, c)
     checks.same(
-        slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the slope in `a`"
+        slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the gradient in `a`"
     )
 
     x = jnp.array([0.1, 0.2, 0.3])
@@ -209,7 +214,7 @@ exercise = Exercise(
     title="The gradient of a fixed point",
     stars=3,
     minutes=25,
-    why="The slope of a solution comes from its equation: no rounds are stored, however many were needed.",
+    why="The gradient of a solution comes from its equation: no rounds are stored, however many were needed.",
     hints=(
         "A function inside, `solve(a, x)`, gets the rule by `jax.custom_vjp`; it may use `f` from outside, but no array that is differentiated.",
         "The forward pass keeps `a` and the solution. The backward pass calls `jax.vjp(f, a, solution)` once.",

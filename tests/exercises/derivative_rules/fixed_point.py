@@ -53,7 +53,7 @@ def one_round(f, a, x, solution, c):
 fixed_point_one_round = with_backward(one_round)
 
 
-answers.wrong("the slope of one round alone")(fixed_point_one_round)
+answers.wrong("the gradient of one round alone")(fixed_point_one_round)
 
 
 def one_step_of_u(f, a, x, solution, c):
@@ -103,7 +103,7 @@ answers.wrong("at the first guess")(at_guess)
 guess_slope = with_backward(lambda f, a, x, s, c: solved(f, a, s, c))
 
 
-answers.wrong("The first guess has a slope")(guess_slope)
+answers.wrong("The first guess has a gradient")(guess_slope)
 
 
 absolute = with_backward(

@@ -49,7 +49,7 @@ def stable(x):
 overflowing_slope = with_rule(stable, lambda x, t: jnp.exp(x) / (1 + jnp.exp(x)) * t)
 
 
-answers.wrong("The slope is not finite")(overflowing_slope)
+answers.wrong("The first derivative is not finite")(overflowing_slope)
 
 
 no_tangent = with_rule(stable, lambda x, t: jax.nn.sigmoid(x) + 0 * t)
@@ -64,19 +64,19 @@ answers.wrong("does not multiply by the tangent")(with_rule(stable, lambda x, t:
 of_tanh = with_rule(stable, lambda x, t: jnp.tanh(x) * t)
 
 
-answers.wrong("The slope is wrong")(of_tanh)
+answers.wrong("The first derivative is wrong")(of_tanh)
 
 
 step = with_rule(stable, lambda x, t: jnp.where(x > 0, 1.0, 0.0) * t)
 
 
-answers.wrong("The slope is wrong")(step)
+answers.wrong("The first derivative is wrong")(step)
 
 
 cut = with_rule(stable, lambda x, t: jnp.where(x < -20, 0.0, jnp.where(x > 20, 1.0, jax.nn.sigmoid(x))) * t)
 
 
-answers.wrong("The slope is wrong")(cut)
+answers.wrong("The first derivative is wrong")(cut)
 
 
 @answers.wrong("forward-mode")
