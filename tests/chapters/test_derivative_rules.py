@@ -29,6 +29,7 @@ def code():
         "each_layer",
         "dots",
         "deep",
+        "layers",
     )
 
 
