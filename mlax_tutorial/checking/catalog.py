@@ -16,6 +16,7 @@ TITLES = {
     "control_flow": "Control flow",
     "pytrees": "Pytrees",
     "autodiff": "Autodiff",
+    "derivative_rules": "Derivative rules of your own",
     "vmap": "vmap",
     "transformations": "Your own transformation",
     "errors": "Errors, and how to read them",

@@ -50,7 +50,7 @@ def check(step):
     if jax.tree.structure(got[0]) == jax.tree.structure(params) and got[0]["b"].dtype != jnp.bfloat16:
         raise Failed(
             f"The parameter `b` came as bfloat16 and goes back as {got[0]['b'].dtype}. With the next step the program "
-            "would be another one, and be traced anew: cast to the parameter's own dtype.",
+            "would be another one, and be traced again: cast to the parameter's own dtype.",
             **shown,
         )
 
@@ -58,10 +58,10 @@ def check(step):
         return jax.tree.map(lambda p, g: (p + by * g).astype(p.dtype), params, slopes)
 
     wrong = [
-        ((moved(0.1), value, extras), "This goes uphill: the slopes are to be subtracted."),
+        ((moved(0.1), value, extras), "This goes uphill: subtract the gradient."),
         ((moved(-1.0), value, extras), "The learning rate is missing."),
         ((params, value, extras), "The parameters are the old ones."),
-        ((slopes, value, extras), "These are the slopes, not the new parameters."),
+        ((slopes, value, extras), "This is the gradient, not the new parameters."),
         ((expected[0], extras, value), "Value and extras are in the wrong order."),
         ((expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
     ]

@@ -45,7 +45,7 @@ def check(trace):
         ),
         (
             jnp.sum(gradient),
-            "This is made of first derivatives: the Hessian times `v` is the slope of the *gradient*.",
+            "This is made of first derivatives: the Hessian times `v` is the derivative of the *gradient*.",
         ),
         (expected / 8, "Divided by the number of samples twice."),
     ]
@@ -97,6 +97,15 @@ def check(trace):
             "sample a draw of its own, and are its entries -1 and 1 with the same chance, each by itself?",
             shown=seen,
         )
+    # Every entry of this Hessian is 1, so that one sample is the square of the sum of the signs: entries that go together show.
+    for count in (6, 7):
+        together = trace(jax.random.key(5), lambda x: jnp.sum(x) ** 2 / 2, jnp.ones(count), 400)
+        if abs(float(together) - count) > 5 * np.sqrt(2 * (count**2 - count) / 400):
+            raise Failed(
+                "The signs of one vector go together: some are repeated, or turned round. Draw every entry by itself.",
+                input=f"f(x) = sum(x)**2 / 2, of {count} elements, 400 samples: the trace is {count}",
+                got=together,
+            )
     size = 40
     with under("`jax.make_jaxpr`"):
         program = jax.make_jaxpr(lambda key, x: trace(key, _coupled, x, 3))(jax.random.key(0), jnp.ones(size))

@@ -145,3 +145,23 @@ def the_diagonal(key, f, x, samples):
 def one_sign_for_all(key, f, x, samples):
     signs = jax.random.rademacher(key, (samples, 1), x.dtype) * jnp.ones_like(x)
     return jnp.mean(jax.vmap(lambda v: v @ jax.jvp(jax.grad(f), (x,), (v,))[1])(signs))
+
+
+@answers.wrong("go together")
+def half_repeated(key, f, x, samples):
+    half = jax.random.rademacher(key, (samples, (x.size + 1) // 2), x.dtype)
+    signs = jnp.concatenate([half, half], axis=1)[:, : x.size]
+    return jnp.mean(samples_along(signs, f, x))
+
+
+@answers.wrong()
+def neighbors_alike(key, f, x, samples):
+    half = jax.random.rademacher(key, (samples, (x.size + 1) // 2), x.dtype)
+    return jnp.mean(samples_along(jnp.repeat(half, 2, axis=1)[:, : x.size], f, x))
+
+
+@answers.wrong("go together")
+def half_turned_round(key, f, x, samples):
+    half = jax.random.rademacher(key, (samples, (x.size + 1) // 2), x.dtype)
+    signs = jnp.concatenate([half, -half], axis=1)[:, : x.size]
+    return jnp.mean(samples_along(signs, f, x))

@@ -1,5 +1,7 @@
 """The gradient of a fixed point."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,8 @@ def fixed_point(f, a, x):
     def settle(step, x):
         def going(state):
             x, before, rounds = state
-            return (jnp.max(jnp.abs(x - before)) > 1e-6) & (rounds < 1000)
+            moved = jnp.max(jnp.abs(x - before))
+            return (moved > 1e-6 * jnp.max(jnp.abs(x))) & (rounds < 1000)
 
         def body(state):
             x, before, rounds = state
@@ -31,8 +34,8 @@ def fixed_point(f, a, x):
         solution = solve(a, x)
         return solution, (a, solution)
 
-    def backward(kept, c):
-        a, solution = kept
+    def backward(residuals, c):
+        a, solution = residuals
         _, pullback = jax.vjp(f, a, solution)
         u = settle(lambda u: c + pullback(u)[1], c)
         return pullback(u)[0], jnp.zeros_like(solution)
@@ -42,11 +45,43 @@ def fixed_point(f, a, x):
 
 
 def _linear(a, x):
+    if not isinstance(a, dict):
+        raise Failed(
+            "`f` is called with its arguments in the wrong order: it is `f(a, x)`, the parameters first. So are the two "
+            "cotangents that the pullback of `f` returns."
+        )
     return a["matrix"] @ x + a["offset"]
 
 
 def _curved(a, x):
     return jnp.tanh(a * jnp.roll(x, 1) + 0.5)
+
+
+_EXPLAINED = (
+    (
+        "UnexpectedTracerError",
+        "The function that has the rule takes an array from outside, and it is differentiated: `a` and `x` have to be "
+        "arguments of that function.",
+    ),
+    (
+        r"bwd output structure PyTreeDef\(\(\*, \{",
+        "The cotangents are in the wrong order: the backward pass returns one for each argument of the function that "
+        "has the rule, in the order of its arguments.",
+    ),
+    (
+        "must produce a tuple of length equal",
+        "A cotangent is missing: the first guess is an argument, too, and gets zeros, or None.",
+    ),
+    (
+        "positional argument",
+        "It is JAX that calls the two passes: the forward pass with the arguments of the function, the backward pass with "
+        "`(residuals, cotangent)`. Arguments in `nondiff_argnums` come first in the backward pass.",
+    ),
+    (
+        "'dict'|unsupported operand",
+        "A pullback of `f` returns two cotangents, that of `a` and that of `x`, in this order. The loop for $u$ needs the second.",
+    ),
+)
 
 
 def check(fixed_point):
@@ -66,11 +101,10 @@ def check(fixed_point):
             with under("`jax.grad`"):
                 return jax.grad(lambda a, x: jnp.vdot(c, fixed_point(f, a, x)), (0, 1))(a, start)
         except Failed as failure:
-            if "UnexpectedTracerError" in failure.message:
-                failure.message = (
-                    "The function that has the rule takes an array from outside, and it is differentiated: `a` and `x` have to be "
-                    "arguments of that function."
-                )
+            for sign, explained in _EXPLAINED:
+                if re.search(sign, failure.message):
+                    failure.message = f"{explained}\n{failure.message}"
+                    break
             raise
 
     slopes, by_start = gradient(_linear, a, start, c)
@@ -82,26 +116,31 @@ def check(fixed_point):
     forwards = jnp.asarray(np.linalg.solve(system, c), jnp.float32)
     minus = jnp.asarray(np.linalg.solve(2 * np.eye(2) - system.T, c), jnp.float32)
     wrong = [
-        (from_u(c), "This is the slope of one round alone, $u = c$: the equation for $u$ is not solved."),
+        (from_u(c), "This is the gradient of one round alone, $u = c$: the equation for $u$ is not solved."),
         (from_u(c + a["matrix"].T @ c), "Only one step towards $u$ was taken: it is a fixed point, too."),
         (from_u(forwards), "The matrix is not transposed: `jax.vjp` goes backwards, `jax.jvp` forwards."),
         (from_u(minus), "The sign is wrong: $u$ is the cotangent *plus* what comes back through `x`."),
-        (from_u(u, start), "The slopes are those at the first guess: take them at the solution."),
+        (from_u(u, start), "The derivatives are those at the first guess: take them at the solution."),
         (jax.tree.map(jnp.zeros_like, a), "Nothing goes back to `a`."),
     ]
     compare(
-        slopes, from_u(u), wrong, rtol=1e-3, atol=1e-4, input="the slope of c @ fixed_point(f, a, x) in `a`"
+        slopes,
+        from_u(u),
+        wrong,
+        rtol=1e-3,
+        atol=1e-4,
+        input="the gradient of c @ fixed_point(f, a, x) in `a`",
     )
     if not matches(by_start, jnp.zeros_like(start)):
         raise Failed(
-            "The first guess has a slope. Wherever the loop starts, it comes to the same solution: the slope is 0.",
+            "The first guess has a gradient. Wherever the loop starts, it comes to the same solution: the gradient is 0.",
             expected=jnp.zeros_like(start),
             got=by_start,
         )
     # At the solution already: a loop that is differentiated round by round would know one round only.
     slopes, _ = gradient(_linear, a, solution, c)
     checks.same(
-        slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the slope in `a`"
+        slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the gradient in `a`"
     )
 
     x = jnp.array([0.1, 0.2, 0.3])
@@ -129,6 +168,35 @@ def check(fixed_point):
     checks.same(
         slow, jnp.ones(2), rtol=0, atol=1e-4, input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds"
     )
+    weight_slow, c_slow = jnp.float32(0.97), jnp.array([1.0, 2.0])
+    slope, _ = gradient(lambda a, x: a * x + 0.03, weight_slow, jnp.zeros(2), c_slow)
+    expected_slow = jnp.float32(100.0)  # 3 x / (1 - a), at x = 1
+    compare(
+        slope,
+        expected_slow,
+        [
+            (
+                slope if float(slope) < 98 else 0.0,
+                "The gradient is too small: the loop for $u$ ends long before $u$ has settled.",
+            )
+        ],
+        rtol=1e-2,
+        input="f(a, x) = a * x + 0.03 at a = 0.97: the gradient in `a` of x[0] + 2 * x[1]",
+    )
+    slope, _ = gradient(_curved, weight, x, 1e-6 * c)
+    compare(
+        slope * 1e6,
+        expected,
+        [
+            (
+                slope * 1e6,
+                "A cotangent that is a million times smaller does not give a gradient that is a million times smaller: the loop for "
+                "$u$ stops as soon as nothing moves by more than 1e-6. Compare with the largest entry of $u$.",
+            )
+        ],
+        rtol=1e-2,
+        input="f(a, x) = tanh(a * roll(x, 1) + 0.5), a = 0.6, a cotangent times 1e-6: the gradient in `a`, times 1e6",
+    )
     with under("`jax.jit`"):
         # Not by the jaxpr, which does not show what is inside of a `lax.custom_root`.
         lowered = jax.jit(both).lower(weight, x).as_text()
@@ -146,7 +214,7 @@ exercise = Exercise(
     title="The gradient of a fixed point",
     stars=3,
     minutes=25,
-    why="The slope of a solution comes from its equation: no rounds are stored, however many were needed.",
+    why="The gradient of a solution comes from its equation: no rounds are stored, however many were needed.",
     hints=(
         "A function inside, `solve(a, x)`, gets the rule by `jax.custom_vjp`; it may use `f` from outside, but no array that is differentiated.",
         "The forward pass keeps `a` and the solution. The backward pass calls `jax.vjp(f, a, solution)` once.",

@@ -1,10 +1,10 @@
-"""Answers to the exercise autodiff.softplus."""
+"""Answers to the exercise derivative_rules.softplus."""
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.exercises.autodiff.softplus import exercise
+from mlax_tutorial.exercises.derivative_rules.softplus import exercise
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -49,31 +49,34 @@ def stable(x):
 overflowing_slope = with_rule(stable, lambda x, t: jnp.exp(x) / (1 + jnp.exp(x)) * t)
 
 
-answers.wrong("The slope is not finite")(overflowing_slope)
+answers.wrong("The first derivative is not finite")(overflowing_slope)
 
 
 no_tangent = with_rule(stable, lambda x, t: jax.nn.sigmoid(x) + 0 * t)
 
 
-answers.wrong("The slope is wrong")(no_tangent)
+answers.wrong("does not multiply by the tangent")(no_tangent)
+
+
+answers.wrong("does not multiply by the tangent")(with_rule(stable, lambda x, t: jax.nn.sigmoid(x)))
 
 
 of_tanh = with_rule(stable, lambda x, t: jnp.tanh(x) * t)
 
 
-answers.wrong("The slope is wrong")(of_tanh)
+answers.wrong("The first derivative is wrong")(of_tanh)
 
 
 step = with_rule(stable, lambda x, t: jnp.where(x > 0, 1.0, 0.0) * t)
 
 
-answers.wrong("The slope is wrong")(step)
+answers.wrong("The first derivative is wrong")(step)
 
 
 cut = with_rule(stable, lambda x, t: jnp.where(x < -20, 0.0, jnp.where(x > 20, 1.0, jax.nn.sigmoid(x))) * t)
 
 
-answers.wrong("The slope is wrong")(cut)
+answers.wrong("The first derivative is wrong")(cut)
 
 
 @answers.wrong("forward-mode")

@@ -19,9 +19,11 @@ def solution(x, bound):
         return x, bound
 
     def backward(bound, c):
-        norm = jnp.sqrt(jnp.sum(c * c))
-        scale = jnp.where(norm > bound, bound / jnp.where(norm > bound, norm, 1.0), 1.0)
-        return (c * scale).astype(c.dtype), jnp.zeros_like(bound)
+        largest = jnp.max(jnp.abs(c))
+        unit = c / jnp.where(largest > 0, largest, 1)  # no entry above 1: its square is finite
+        norm = jnp.sqrt(jnp.sum(unit * unit))
+        clipped = jnp.where(largest * norm > bound, unit * (bound / jnp.maximum(norm, 1)), c)
+        return clipped.astype(c.dtype), jnp.zeros_like(bound)
 
     same.defvjp(forward, backward)
     return same(x, bound)
@@ -78,9 +80,9 @@ def check(clip_slope):
         ]
         if not np.all(np.isfinite(slope)):
             raise Failed(
-                "The slope is not finite: 0 / 0 is NaN, and a `where` round it would not help the factor."
+                "The cotangent is not finite: 0 / 0 is NaN, and a `where` round it would not help the factor."
                 if not np.any(c)
-                else "The slope is not finite.",
+                else "The cotangent is not finite.",
                 input=shown,
                 got=slope,
             )
@@ -88,7 +90,9 @@ def check(clip_slope):
     with under("`jax.grad`"):
         inside = jax.grad(lambda x: jnp.sum(large * clip_slope(3 * x, 1.0)))(x)
     checks.same(
-        inside, 3 * large / 5, input="the slope of sum(c * clip_slope(3 * x, 1)), |c| = 5: clipped, times 3"
+        inside,
+        3 * large / 5,
+        input="the gradient of sum(c * clip_slope(3 * x, 1)), |c| = 5: clipped, times 3",
     )
     try:
         with under("`jax.grad`"):
@@ -101,7 +105,7 @@ def check(clip_slope):
             )
         raise
     checks.same(
-        jnp.asarray(by_bound, jnp.float32), jnp.float32(0.0), input="the slope with respect to `bound`"
+        jnp.asarray(by_bound, jnp.float32), jnp.float32(0.0), input="the gradient with respect to `bound`"
     )
     with under("`jax.jit`"):
         jitted = jax.jit(lambda bound: _back_through(clip_slope, x, bound, large))(2.5)
@@ -112,6 +116,15 @@ def check(clip_slope):
         each,
         large / jnp.linalg.norm(large, axis=1, keepdims=True),
         where="under `jax.vmap`, for each row by itself",
+    )
+    huge = 1e25 * large
+    slope = _back_through(clip_slope, x, 2.5, huge)
+    lost = "The square of a large entry overflows to infinity, and the cotangent is lost. Divide by the largest entry before you square."
+    compare(
+        slope,
+        large / 2,
+        [(jnp.zeros_like(large), lost), (slope, lost)],
+        input="a cotangent of norm 5e25, and bound 2.5",
     )
     half = jnp.ones(3, jnp.bfloat16)
     checks.returns(lambda x: _back_through(clip_slope, x, 1.0, x), half, shape=(3,), dtype=jnp.bfloat16)
@@ -131,7 +144,7 @@ exercise = Exercise(
     hints=(
         "Clipping is not linear in the cotangent, and a rule of `custom_jvp` has to be, since it is transposed: it is `jax.custom_vjp`.",
         "Forward keeps the bound, `return x, bound`; backward gets it and the cotangent, and returns a pair.",
-        "Make the norm harmless where it is not above the bound, before you divide by it; `bound` gets `jnp.zeros_like`.",
+        "Divide by the largest entry, made 1 where it is 0; then no square overflows. `bound` gets `jnp.zeros_like`.",
     ),
     solution=solution,
     check=check,

@@ -1,10 +1,10 @@
-"""Answers to the exercise autodiff.clip_slope."""
+"""Answers to the exercise derivative_rules.clip_slope."""
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.exercises.autodiff.clip_slope import exercise
+from mlax_tutorial.exercises.derivative_rules.clip_slope import exercise
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -129,9 +129,10 @@ def decorated_with_none(x, bound):
 
 
 def _backward(bound, c):
-    squares = jnp.sum(jnp.square(c.astype(jnp.float32)))
-    factor = bound * lax.rsqrt(jnp.maximum(squares, jnp.square(bound)))
-    return (c * factor).astype(c.dtype), None
+    power = 2.0 ** jnp.floor(jnp.log2(jnp.maximum(jnp.max(jnp.abs(c.astype(jnp.float32))), 1.0)))
+    squares = jnp.sum(jnp.square(c.astype(jnp.float32) / power))
+    factor = bound * lax.rsqrt(jnp.maximum(squares, jnp.square(bound / power)))
+    return (c / power * jnp.minimum(factor, power)).astype(c.dtype), None
 
 
 decorated_with_none.defvjp(lambda x, bound: (x, bound), _backward)
@@ -144,13 +145,33 @@ def by_a_closure(x, bound):
         return x
 
     def backward(bound, c):
-        norm = jnp.linalg.norm(c.ravel())
+        largest = jnp.max(jnp.abs(c)) + jnp.finfo(c.dtype).tiny
+        norm = jnp.linalg.norm(c.ravel() / largest)
         return lax.cond(
-            norm > bound, lambda c: (c * (bound / norm)).astype(c.dtype), lambda c: c, c
+            norm > bound / largest, lambda c: (c / largest * (bound / norm)).astype(c.dtype), lambda c: c, c
         ), 0.0 * bound
 
     same.defvjp(lambda x, bound: (x, bound), backward)
     return same(x, jnp.asarray(bound, jnp.float32))
+
+
+@answers.wrong("overflows to infinity")
+@jax.custom_vjp
+def squares_that_overflow(x, bound):
+    return x
+
+
+squares_that_overflow.defvjp(
+    lambda x, bound: (x, (bound,)),
+    lambda kept, c: (c * jnp.minimum(1, kept[0] / jnp.sqrt(jnp.vdot(c, c) + 1e-12)).astype(c.dtype), 0.0),
+)
+
+
+def _entries_clipped_first(kept, c):
+    (bound,) = kept
+    largest = jnp.maximum(jnp.max(jnp.abs(c)), bound)
+    unit = c / largest
+    return (unit * jnp.minimum(largest, bound / jnp.sqrt(jnp.vdot(unit, unit) + 1e-20))).astype(c.dtype), 0.0
 
 
 @answers.right
@@ -159,10 +180,7 @@ def a_number_for_the_bound(x, bound):
     return x
 
 
-a_number_for_the_bound.defvjp(
-    lambda x, bound: (x, (bound,)),
-    lambda kept, c: (c * jnp.minimum(1, kept[0] / jnp.sqrt(jnp.vdot(c, c) + 1e-12)).astype(c.dtype), 0.0),
-)
+a_number_for_the_bound.defvjp(lambda x, bound: (x, (bound,)), _entries_clipped_first)
 
 
 @answers.wrong()

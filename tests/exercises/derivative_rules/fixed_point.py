@@ -1,22 +1,23 @@
-"""Answers to the exercise autodiff.fixed_point."""
+"""Answers to the exercise derivative_rules.fixed_point."""
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.exercises.autodiff.fixed_point import exercise
+from mlax_tutorial.exercises.derivative_rules.fixed_point import exercise
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
 
 
-def settled(step, x, rounds=1000):
+def settled(step, x, rounds=1000, absolute=False):
     def body(state):
         x, before, count = state
         return step(x), x, count + 1
 
     def going(state):
-        return (jnp.max(jnp.abs(state[0] - state[1])) > 1e-6) & (state[2] < rounds)
+        size = 1.0 if absolute else jnp.max(jnp.abs(state[0]))
+        return (jnp.max(jnp.abs(state[0] - state[1])) > 1e-6 * size) & (state[2] < rounds)
 
     return lax.while_loop(going, body, (step(x), x, 1))[0]
 
@@ -52,7 +53,7 @@ def one_round(f, a, x, solution, c):
 fixed_point_one_round = with_backward(one_round)
 
 
-answers.wrong("the slope of one round alone")(fixed_point_one_round)
+answers.wrong("the gradient of one round alone")(fixed_point_one_round)
 
 
 def one_step_of_u(f, a, x, solution, c):
@@ -102,13 +103,81 @@ answers.wrong("at the first guess")(at_guess)
 guess_slope = with_backward(lambda f, a, x, s, c: solved(f, a, s, c))
 
 
-answers.wrong("The first guess has a slope")(guess_slope)
+answers.wrong("The first guess has a gradient")(guess_slope)
+
+
+absolute = with_backward(
+    lambda f, a, x, s, c: (
+        jax.vjp(f, a, s)[1](settled(lambda u: c + jax.vjp(f, a, s)[1](u)[1], c, absolute=True))[0],
+        jnp.zeros_like(x),
+    )
+)
+
+
+answers.wrong("Compare with the largest entry")(absolute)
+
+
+def five_rounds_of_u(f, a, x, solution, c):
+    pullback, u = jax.vjp(f, a, solution)[1], c
+    for _ in range(5):
+        u = c + pullback(u)[1]
+    return pullback(u)[0], jnp.zeros_like(x)
+
+
+five_rounds = with_backward(five_rounds_of_u)
+
+
+answers.wrong("long before $u$ has settled")(five_rounds)
+
+
+out_of_order = with_backward(lambda f, a, x, s, c: solved(f, a, s, c)[::-1])
+
+
+answers.wrong("The cotangents are in the wrong order")(out_of_order)
+
+
+@answers.wrong("it is `f(a, x)`")
+def called_out_of_order(f, a, x):
+    return settled(lambda x: f(x, a), x)
+
+
+pulled_out_of_order = with_backward(lambda f, a, x, s, c: (jax.vjp(f, s, a)[1](c)[1], jnp.zeros_like(x)))
+
+
+answers.wrong("it is `f(a, x)`")(pulled_out_of_order)
+
+
+first_of_the_pair = with_backward(
+    lambda f, a, x, s, c: (settled(lambda u: c + jax.vjp(f, a, s)[1](u)[0], c), jnp.zeros_like(x))
+)
+
+
+answers.wrong("returns two cotangents")(first_of_the_pair)
+
+
+@answers.wrong("It is JAX that calls the two passes")
+def without_the_function(f, a, x):
+    solve = jax.custom_vjp(lambda f, a, x: settled(lambda x: f(a, x), x), nondiff_argnums=(0,))
+    solve.defvjp(lambda f, a, x: (solve(f, a, x), (a, x)), lambda kept, c: kept)
+    return solve(f, a, x)
+
+
+@answers.right
+def by_nondiff_argnums(f, a, x):
+    solve = jax.custom_vjp(lambda f, a, x: settled(lambda x: f(a, x), x), nondiff_argnums=(0,))
+
+    def forward(f, a, x):
+        solution = solve(f, a, x)
+        return solution, (a, solution)
+
+    solve.defvjp(forward, lambda f, kept, c: (solved(f, *kept, c)[0], None))
+    return solve(f, a, x)
 
 
 one_cotangent = with_backward(lambda f, a, x, s, c: solved(f, a, s, c)[:1])
 
 
-answers.wrong("Custom VJP bwd rule")(one_cotangent)
+answers.wrong("A cotangent is missing")(one_cotangent)
 
 
 @answers.wrong("Nothing goes back to")
@@ -176,7 +245,8 @@ def one_round_more(f, a, x):
 
     def settle(step, start):
         state = step(start), start, 1
-        going = lambda s: jnp.any(jnp.abs(s[0] - s[1]) > 1e-6) & (s[2] < 1000)  # noqa: E731
+        moved = lambda s: jnp.abs(s[0] - s[1]) > 1e-6 * jnp.max(jnp.abs(s[0]))  # noqa: E731
+        going = lambda s: jnp.any(moved(s)) & (s[2] < 1000)  # noqa: E731
         return lax.while_loop(going, lambda s: (step(s[0]), s[0], s[2] + 1), state)[0]
 
     solution = lax.stop_gradient(settle(lambda x: f(constant, x), lax.stop_gradient(x)))

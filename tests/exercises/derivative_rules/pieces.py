@@ -1,4 +1,4 @@
-"""Answers to the exercise autodiff.pieces."""
+"""Answers to the exercise derivative_rules.pieces."""
 
 import functools
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.exercises.autodiff.pieces import all_layers, exercise, solution
+from mlax_tutorial.exercises.derivative_rules.pieces import all_layers, exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -43,7 +43,7 @@ def nested(layer, weights, x):
     return lax.scan(piece, x, weights)[0]
 
 
-@answers.wrong("is `jax.checkpoint` round what is run")
+@answers.wrong("leave `policy` out")
 def everything(layer, weights, x):
     keep = jax.checkpoint_policies.everything_saveable
     piece = jax.checkpoint(lambda x, some: lax.scan(lambda x, w: (layer(w, x), None), x, some), policy=keep)
@@ -70,7 +70,7 @@ def first_layers(layer, weights, x):
     return solution(layer, weights[:, :1], x)
 
 
-@answers.wrong("one jax.Array is asked for")
+@answers.wrong("returns a pair, the last carry")
 def pair(layer, weights, x):
     def piece(x, some):
         return lax.scan(lambda x, w: (layer(w, x), None), x, some)
@@ -82,6 +82,14 @@ def pair(layer, weights, x):
 def bare_body(layer, weights, x):
     def piece(x, some):
         return lax.scan(lambda x, w: layer(w, x), x, some)[0]
+
+    return lax.scan(jax.checkpoint(piece), x, weights)[0]
+
+
+@answers.wrong("Inside a piece")
+def inner_pair(layer, weights, x):
+    def piece(x, some):
+        return lax.scan(lambda x, w: (layer(w, x), None), x, some), None
 
     return lax.scan(jax.checkpoint(piece), x, weights)[0]
 
@@ -122,7 +130,7 @@ def nothing_saveable(layer, weights, x):
     return x
 
 
-@answers.wrong()
+@answers.wrong("leave `policy` out")
 def stores_products(layer, weights, x):
     policy = jax.checkpoint_policies.dots_saveable
 

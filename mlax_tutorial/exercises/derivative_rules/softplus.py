@@ -81,10 +81,17 @@ def _check_slopes(softplus, x):
         with under("`jax.grad`" if order == 1 else "`jax.grad` of `jax.grad`"):
             got = slope(x)
         if not np.isclose(got, exact, rtol=1e-3, atol=1e-20 if order == 1 else 1e-6):
-            what = "slope" if order == 1 else "second derivative"
+            what = "first derivative" if order == 1 else "second derivative"
             hint = ""
+            if order == 1 and got == 0 and jax.grad(fresh(softplus))(jnp.float32(1.0)) == 0:
+                raise Failed(
+                    "The gradient is 0 everywhere: a rule that does not multiply by the tangent says that nothing depends on `x`.",
+                    input={"x": x},
+                    expected=jnp.float32(exact),
+                    got=got,
+                )
             if order == 1 and np.isclose(got, 1.0) and x < 0:
-                hint = " Does the rule multiply by the tangent, and with the slope at `x`?"
+                hint = " Does the rule multiply by the tangent, and with the derivative at `x`?"
             raise Failed(
                 f"The {what} is {'wrong' if np.isfinite(got) else 'not finite'}: {got:.3g} instead of {exact:.3g}.{hint}",
                 input={"x": x},
@@ -97,7 +104,7 @@ exercise = Exercise(
     title="A softplus that never overflows",
     stars=2,
     minutes=15,
-    why="A rule of your own says what is true of the slope where the formula for the value has no numbers for it.",
+    why="A rule of your own says what the derivative is where the formula for the value overflows.",
     hints=(
         "The exponential of a number that is never positive cannot overflow.",
         "`jnp.log1p(y)` is log(1 + y), exact for small y, where 1 + y is rounded to 1.",

@@ -7,7 +7,7 @@ from jax import lax
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import under
 from mlax_tutorial.exercises.autodiff._compare import compare
-from mlax_tutorial.inspection import costs
+from mlax_tutorial.inspection import costs, jaxprs
 
 
 def solution(layer, weights, x):
@@ -47,7 +47,21 @@ def check(pieces):
             "Only the first layer of each piece is run.",
         ),
     ]
-    compare(pieces(_smooth_layer, weights, few), all_layers(_smooth_layer, weights, few), wrong, **shown)
+    try:
+        got = pieces(_smooth_layer, weights, few)
+    except Failed as failure:
+        if "carry" in failure.message and "structure" in failure.message:
+            failure.message = (
+                f"Inside a piece: `lax.scan` gives the last carry and the stacked outputs.\n{failure.message}"
+            )
+        raise
+    if isinstance(got, (tuple, list)):
+        raise Failed(
+            "`lax.scan` returns a pair, the last carry and the stacked outputs. Only the carry is asked for: take `[0]`.",
+            got=got,
+            **shown,
+        )
+    compare(got, all_layers(_smooth_layer, weights, few), wrong, **shown)
 
     def loss(weights, x):
         return jnp.sum(pieces(_smooth_layer, weights, x) ** 2)
@@ -74,6 +88,8 @@ def check(pieces):
             advice = "A checkpoint stores its inputs: put it round a whole piece, not round each layer."
         if found.kept <= 0.9 * layers * one:
             much, advice = "more than the inputs of the pieces", "How many layers has each piece?"
+        if _has_policy(loss, weights, x):
+            advice = "A policy lets a checkpoint store more than its inputs: leave `policy` out here."
         raise Failed(f"Between the passes, values of {much} wait. {advice}", shown=seen)
     own = record(
         lambda weights, x: jnp.sum(solution(_smooth_layer, weights, x) ** 2), weights, x, argnums=(0, 1)
@@ -93,6 +109,12 @@ def check(pieces):
             shown=[*seen, ("operations", f"{work / once:.1f} times those of the function")],
         )
     checks.works_under_jit(lambda weights, x: pieces(_smooth_layer, weights, x), weights, few)
+
+
+def _has_policy(loss, weights, x):
+    program = jax.make_jaxpr(loss)(weights, x)
+    found = [e for _, e in jaxprs.walk(program) if e.primitive.name in jaxprs.CHECKPOINT]
+    return any(e.params.get("policy") is not None for e in found)
 
 
 exercise = Exercise(

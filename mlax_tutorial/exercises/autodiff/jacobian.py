@@ -1,0 +1,77 @@
+"""A Jacobian in the cheaper mode."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
+from mlax_tutorial.exercises.autodiff._compare import compare
+from mlax_tutorial.inspection import costs
+
+
+def solution(f, x):
+    result = jax.eval_shape(f, x)
+    if x.size <= result.size:
+        columns = jax.vmap(lambda t: jax.jvp(f, (x,), (t,))[1])(jnp.eye(x.size, dtype=x.dtype))
+        return columns.T
+    _, pullback = jax.vjp(f, x)
+    return jax.vmap(lambda c: pullback(c)[0])(jnp.eye(result.size, dtype=result.dtype))
+
+
+def _function(n, m):
+    matrix = jnp.sin(jnp.arange(float(m * n))).reshape(m, n) / n
+
+    def f(x):
+        for _ in range(3):
+            x = jnp.sin(x) * 2
+        return jnp.tanh(matrix @ x)
+
+    return f
+
+
+def check(jacobian):
+    with jax.default_matmul_precision("highest"):
+        for n, m in [(2, 5), (5, 2), (3, 3), (1, 4), (4, 1)]:
+            f, x = _function(n, m), jnp.linspace(0.5, 1.5, n)
+            expected = jax.jacfwd(f)(x)
+            wrong = [
+                (expected.T, "This is the transpose: a row for each output, a column for each input."),
+                (jnp.sum(expected, axis=0), "The rows are added up: one run with ones is no Jacobian."),
+                (jnp.sum(expected, axis=1), "The columns are added up: one run with ones is no Jacobian."),
+            ]
+            compare(
+                jacobian(f, x),
+                expected,
+                wrong,
+                rtol=1e-3,
+                input=f"a function of {n} numbers that returns {m}",
+            )
+    for n, m, mode in [(60, 2, "reverse"), (2, 60, "forward")]:
+        f, x = _function(n, m), jnp.ones(n)
+        with under("`jax.make_jaxpr`"):
+            work = costs.cost(lambda x, f=f: jacobian(f, x), x).flops
+        once = costs.cost(f, x).flops
+        if work > 15 * once:
+            raise Failed(
+                f"{'Two outputs need two runs of reverse' if mode == 'reverse' else 'Two inputs need two runs of forward'} mode. "
+                "Your function does much more.",
+                input=f"a function of {n} numbers that returns {m}",
+                shown=[("operations", f"{work / once:.0f} times those of the function")],
+            )
+    f, x = _function(3, 2), jnp.ones(3)
+    checks.works_under_jit(lambda x: jacobian(f, x), x)
+
+
+exercise = Exercise(
+    title="A Jacobian in the cheaper mode",
+    stars=2,
+    minutes=12,
+    why="A Jacobian is a batch of single products, and its shape decides which mode to take.",
+    hints=(
+        "`jax.eval_shape(f, x).size` is the number of outputs. With fewer inputs than outputs, forward mode needs fewer runs.",
+        "Run the product over the rows of `jnp.eye(n)` with `jax.vmap`.",
+        "`jax.vmap(lambda t: jax.jvp(f, (x,), (t,))[1])(jnp.eye(x.size))` stacks *columns* as rows: transpose it.",
+    ),
+    solution=solution,
+    check=check,
+)
