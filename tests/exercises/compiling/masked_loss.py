@@ -1,10 +1,10 @@
-"""Answers to the exercise jit.masked_loss."""
+"""Answers to the exercise compiling.masked_loss."""
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from mlax_tutorial.exercises.jit.masked_loss import example_losses, exercise, mean_of_all, solution
+from mlax_tutorial.exercises.compiling.masked_loss import example_losses, exercise, mean_of_all, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)

@@ -1,11 +1,11 @@
-"""Answers to the exercise jit.run."""
+"""Answers to the exercise compiling.run."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.exercises.jit.run import exercise, solution
+from mlax_tutorial.exercises.compiling.run import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
