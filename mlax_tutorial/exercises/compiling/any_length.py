@@ -30,7 +30,8 @@ def check(any_length):
         raise Failed("Your function returned None: is a `return` missing?")
     if not isinstance(exported, export.Exported):
         raise Failed(
-            "Return what `jax.export.export` gives for the types of the arguments: `export.export(jitted)(x, y)`.", got=exported
+            "Return what `jax.export.export` gives for the types of the arguments: `export.export(jitted)(x, y)`.",
+            got=exported,
         )
     kinds = exported.in_avals
     if len(kinds) != 2 or [len(kind.shape) for kind in kinds] != [2, 1]:
@@ -41,7 +42,9 @@ def check(any_length):
     if not all(export.is_symbolic_dim(size) for size in (rows, columns, length)):
         raise Failed("A size is a fixed number here: each should be symbolic.", got=_text(kinds))
     if rows == columns:
-        raise Failed("Rows and columns are one letter, so only square matrices fit: take two.", got=_text(kinds))
+        raise Failed(
+            "Rows and columns are one letter, so only square matrices fit: take two.", got=_text(kinds)
+        )
     if length == rows:
         raise Failed("The vector is as long as the matrix has columns, not rows.", got=_text(kinds))
     if length != columns:

@@ -52,7 +52,11 @@ def check(compact):
             )
         if int(count) != number:
             clipped = int(count) == min(number, size)
-            why = "Count *all* positive elements, those that are dropped, too." if clipped else "The count is wrong."
+            why = (
+                "Count *all* positive elements, those that are dropped, too."
+                if clipped
+                else "The count is wrong."
+            )
             raise Failed(
                 f"{why} ({text or 'six elements, four places'})", input=shown, expected=number, got=count
             )

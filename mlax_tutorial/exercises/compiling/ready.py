@@ -51,7 +51,9 @@ def check(ready):
     if any(dtype != jnp.int32 for *_, dtype in seen):
         raise Failed("The length should be an int32, so that there is one program for each size.")
     if len(compiled) < len(sizes):
-        raise Failed("When `ready` returns, nothing is compiled yet: `.lower(…)` is followed by `.compile()`.")
+        raise Failed(
+            "When `ready` returns, nothing is compiled yet: `.lower(…)` is followed by `.compile()`."
+        )
     seen.clear()
     serve = guard(serve, "ready(function, sizes)")
     random = np.random.default_rng(0)

@@ -97,6 +97,13 @@ def loss_by_hand(logits, labels, mask):
     return jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
 
 
+@answers.wrong("hide every NaN")
+def loss_nansum(logits, labels, mask):
+    logits = jnp.where(mask[:, None], logits, 0.0)
+    losses = example_losses(logits, jnp.where(mask, labels, 0))
+    return jnp.nansum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 

@@ -157,6 +157,8 @@ def refuses_with_a_type_error(function, sizes):
 
     def call(x):
         size = next((size for size in sizes if len(x) <= size), sizes[-1])
-        return programs[size](np.concatenate([x, np.zeros(max(0, size - len(x)), np.float32)]), np.int32(len(x)))
+        return programs[size](
+            np.concatenate([x, np.zeros(max(0, size - len(x)), np.float32)]), np.int32(len(x))
+        )
 
     return call

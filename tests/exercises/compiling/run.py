@@ -93,6 +93,14 @@ def jit_in_loop(step, state, batches):
     return state
 
 
+@answers.wrong("is called again for each batch")
+def same_function_jitted_in_loop(step, state, batches):
+    state = jax.tree.map(jnp.copy, state)
+    for batch in batches:
+        state = jax.jit(step, donate_argnums=0)(state, batch)
+    return state
+
+
 @answers.wrong("jit it once, before the loop")
 def first_apart(step, state, batches):
     first, later = jax.jit(lambda s, b: step(s, b)), jax.jit(lambda s, b: step(s, b), donate_argnums=0)
