@@ -13,6 +13,7 @@ TITLES = {
     "randomness": "Randomness",
     "tracing": "Tracing",
     "jit": "jit",
+    "compiling": "Shapes, memory, compiling ahead",
     "control_flow": "Control flow",
     "pytrees": "Pytrees",
     "autodiff": "Autodiff",

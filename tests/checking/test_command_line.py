@@ -129,24 +129,24 @@ def test_next_begins_with_the_book(capsys, progress_file):
 def test_next_goes_on_where_the_reader_was_last(capsys, progress_file, noted):
     """And does not go back to chapters that they skipped."""
     noted({"arrays.lookup": ("passed", 1), "jit.traces": ("passed", 2)})
-    assert following(capsys) == ("jit.counter", "next in jit.")
+    assert following(capsys) == ("jit.steady", "next in jit.")
     noted({"arrays.lookup": ("passed", 2), "jit.traces": ("passed", 1)})
     assert following(capsys) == ("arrays.benchmark", "next in Arrays.")
 
 
 def test_next_is_what_was_tried_and_not_solved(capsys, progress_file, noted):
-    noted({"jit.traces": ("failed", 1), "jit.steady": ("failed", 3), "jit.bucketed": ("failed", 2)})
+    noted({"jit.traces": ("failed", 1), "jit.steady": ("failed", 3), "jit.jit_method": ("failed", 2)})
     assert following(capsys) == ("jit.steady", "you began it.")
     noted({"arrays.lookup": ("failed", 1), "jit.traces": ("passed", 2)})
-    assert following(capsys) == ("jit.counter", "next in jit.")
+    assert following(capsys) == ("jit.steady", "next in jit.")
 
 
 def test_next_takes_what_was_skipped_when_the_rest_is_done(capsys, progress_file):
-    pass_chapters("jit", but="counter")
-    assert following(capsys) == ("jit.counter", "you skipped it.")
+    pass_chapters("jit", but="steady")
+    assert following(capsys) == ("jit.steady", "you skipped it.")
     pass_chapters("jit")
-    first = catalog.of("control_flow")[0].name
-    assert following(capsys) == (f"control_flow.{first}", "the next chapter begins with it.")
+    first = catalog.of("compiling")[0].name
+    assert following(capsys) == (f"compiling.{first}", "the next chapter begins with it.")
     progress.record("arrays", "lookup", "failed")
     pass_chapters(*catalog.chapters()[catalog.chapters().index("jit") :])
     assert following(capsys) == ("welcome.double", "you skipped it.")
@@ -163,9 +163,9 @@ def test_next_after_a_further_try(capsys, progress_file, noted):
 def test_next_knows_the_files_of_the_first_edition(capsys, progress_file, noted):
     """They say on which day, and no more: of one day, what stands later in the book counts as later."""
     noted({"jit.traces": ("passed", None), "arrays.lookup": ("passed", None), "later.thing": ("failed", 9)})
-    assert following(capsys) == ("jit.counter", "next in jit.")
+    assert following(capsys) == ("jit.steady", "next in jit.")
     noted({"arrays.lookup": ("passed", None), "jit.traces": ("passed", 1)})
-    assert following(capsys) == ("jit.counter", "next in jit.")
+    assert following(capsys) == ("jit.steady", "next in jit.")
 
 
 def test_reset_asks(progress_file):

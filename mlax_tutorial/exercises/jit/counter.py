@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
 
@@ -64,14 +65,14 @@ def check(counter):
         {"count": jnp.int32(1), "largest": jnp.float32(0.7)},
     ]
     checks.values(counter, solution, examples=[(s, x) for s in states], recognise=recognise)
-    try:
-        checks.values(counter, solution, examples=[(_start(), 1e-5 * x)])
-    except Failed as failure:
-        failure.message = (
-            "Small numbers are scaled, too: only a largest value of 0 is treated apart, and nothing is added "
-            f"to it.\n{failure.message}"
-        )
-        raise
+    for size in (1e-5, 1e-12, 1e-30):
+        got = counter(_start(), jnp.array([size, -4 * size]))[1]
+        if not np.allclose(got, [0.25, -1.0], rtol=1e-3):
+            raise Failed(
+                "Small numbers are scaled, too: only a largest value of 0 is treated apart, and nothing is added to it. "
+                f"For x = [{size:g}, {-4 * size:g}] the result is [0.25, -1].",
+                got=got,
+            )
     try:
         checks.values(counter, solution, examples=[(_start(), zero), (_start(), zero[:1])])
     except Failed as failure:

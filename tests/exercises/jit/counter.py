@@ -25,10 +25,22 @@ def python_if(state, x):
     return new, 0 * x
 
 
-@answers.wrong("Small numbers are scaled, too")
+@answers.wrong("x = [1e-05, -4e-05]")
 def with_a_floor(state, x):
     new, _ = solution(state, x)
     return new, x / jnp.maximum(new["largest"], 1e-3)
+
+
+@answers.wrong("x = [1e-12, -4e-12]")
+def with_a_floor_of_eps(state, x):
+    new, _ = solution(state, x)
+    return new, x / jnp.maximum(new["largest"], 1e-8)
+
+
+@answers.wrong("x = [1e-30, -4e-30]")
+def with_a_tiny_number_added(state, x):
+    new, _ = solution(state, x)
+    return new, x / (new["largest"] + 1e-20)
 
 
 @answers.wrong("As long as the largest value is 0")

@@ -107,6 +107,17 @@ def check(masked_loss):
             else:
                 reason = f"The value is right, and the gradient is not, with {text}."
             raise Failed(reason, input=shown, expected=gradient, got=given)
+    logits, labels, mask = case(2)
+    logits = logits.at[0, 0].set(jnp.nan)
+    got = masked_loss(logits, labels, mask)
+    if not np.isnan(got):
+        raise Failed(
+            "A NaN in a row that counts disappears: the loss looks right, although the model has diverged. Make only the rows "
+            "harmless for which the mask is false; `jnp.nansum` and `jnp.nan_to_num` hide every NaN.",
+            input={"logits": logits, "labels": labels, "mask": mask},
+            expected=jnp.float32(jnp.nan),
+            got=got,
+        )
     checks.works_under_jit(masked_loss, *cases[2][1])
     checks.traces(masked_loss, cases[2][1], case(3), case(1), case(0), exactly=1)
 
@@ -134,7 +145,7 @@ exercise = Exercise(
     hints=(
         "The mean of the rows that count: `jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.sum(mask)`, and something for the case that this is 0.",
         "A label of -1 or 7 is no place in the logits: replace those labels before you look them up.",
-        "The gradient goes back through both sides of a `where`. If the logits of a row are NaN, the slope is NaN, and 0 times NaN is NaN. So replace the *logits* of those rows at the very "
+        "The gradient goes back through both sides of a `where`. If the logits of a row are NaN, the derivative is NaN, and 0 times NaN is NaN. So replace the *logits* of those rows at the very "
         "beginning, too.",
     ),
     solution=solution,

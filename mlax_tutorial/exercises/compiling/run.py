@@ -1,7 +1,9 @@
 """Donate safely."""
 
+import functools
 import gc
 import warnings
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +47,7 @@ def check(run):
     traced.clear()
     forget(original(run))
     watch = _Alive()
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as heard, mock.patch.object(jax, "jit", watch.jit(jax.jit)):
         warnings.simplefilter("always")
         got = run(step, state, watch.over(batches, traced))
     if got is None:
@@ -69,6 +71,11 @@ def check(run):
     if len(traced) > 1:
         raise Failed(
             f"The step was traced {len(traced)} times over five batches of one shape: jit it once, before the loop."
+        )
+    if watch.jitted_later:
+        raise Failed(
+            "`jax.jit` is called again for each batch: here it finds the old trace, but with a lambda or a `functools.partial` it would "
+            "compile each time. Jit the step once, before the loop."
         )
     if not watch.donated and watch.ahead:
         raise Failed(
@@ -118,6 +125,17 @@ class _Alive:
         self.known = {id(leaf) for leaf in self.kept}
         self.most, self.donated, self.ahead = 0, False, False
         self.places, self.moved = set(), False
+        self.batches, self.jitted_later = 0, False
+
+    def jit(self, usual):
+        """`jax.jit`, with a note if it is called when the second batch was fetched already."""
+
+        @functools.wraps(usual)
+        def noted(*args, **kwargs):
+            self.jitted_later |= self.batches > 1 and not self.ahead
+            return usual(*args, **kwargs)
+
+        return noted
 
     @staticmethod
     def alive():
@@ -127,6 +145,7 @@ class _Alive:
         held = []
         for number, batch in enumerate(batches):
             self.ahead = not traced
+            self.batches = number + 1
             if held and all(leaf.is_deleted() for leaf in held):
                 self.donated = True
             gc.collect()

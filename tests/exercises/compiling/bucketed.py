@@ -1,4 +1,4 @@
-"""Answers to the exercise jit.bucketed."""
+"""Answers to the exercise compiling.bucketed."""
 
 import functools
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.exercises.jit.bucketed import exercise, solution
+from mlax_tutorial.exercises.compiling.bucketed import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)

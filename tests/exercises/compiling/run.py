@@ -1,11 +1,11 @@
-"""Answers to the exercise jit.run."""
+"""Answers to the exercise compiling.run."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.exercises.jit.run import exercise, solution
+from mlax_tutorial.exercises.compiling.run import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -90,6 +90,14 @@ def jit_in_loop(step, state, batches):
     state = jax.tree.map(jnp.copy, state)
     for batch in batches:
         state = jax.jit(lambda s, b: step(s, b), donate_argnums=0)(state, batch)
+    return state
+
+
+@answers.wrong("is called again for each batch")
+def same_function_jitted_in_loop(step, state, batches):
+    state = jax.tree.map(jnp.copy, state)
+    for batch in batches:
+        state = jax.jit(step, donate_argnums=0)(state, batch)
     return state
 
 

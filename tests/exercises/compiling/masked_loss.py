@@ -1,10 +1,10 @@
-"""Answers to the exercise jit.masked_loss."""
+"""Answers to the exercise compiling.masked_loss."""
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from mlax_tutorial.exercises.jit.masked_loss import example_losses, exercise, mean_of_all, solution
+from mlax_tutorial.exercises.compiling.masked_loss import example_losses, exercise, mean_of_all, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -95,6 +95,13 @@ def loss_by_hand(logits, labels, mask):
     picked = jnp.take_along_axis(logits, jnp.where(mask, labels, 0)[:, None], 1)[:, 0]
     losses = jnp.log(jnp.sum(jnp.exp(logits), axis=1)) - picked
     return jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
+@answers.wrong("hide every NaN")
+def loss_nansum(logits, labels, mask):
+    logits = jnp.where(mask[:, None], logits, 0.0)
+    losses = example_losses(logits, jnp.where(mask, labels, 0))
+    return jnp.nansum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
 
 
 # Right ones of unusual style, and wrong ones that look right

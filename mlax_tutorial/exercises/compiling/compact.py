@@ -1,0 +1,100 @@
+"""The positive elements first."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(x, size):
+    count = jnp.sum(x > 0)
+    places = jnp.flatnonzero(x > 0, size=size, fill_value=0)
+    return jnp.where(jnp.arange(size) < count, x[places], 0), count
+
+
+def _expected(x, size):
+    """By NumPy: the first part and the second."""
+    found = np.asarray(x)[np.asarray(x) > 0]
+    first = np.zeros(size, x.dtype)
+    first[: min(size, len(found))] = found[:size]
+    return first, len(found)
+
+
+def check(compact):
+    x = jnp.array([3.0, -1.0, 5.0, -2.0, 0.0, 1.0])
+    got = compact(x, 4)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?")
+    if not (isinstance(got, tuple) and len(got) == 2):
+        raise Failed("Return a pair: the positive elements, and how many there are.", got=got)
+    cases = [
+        ("", x, 4),
+        ("one place for each", x, 3),
+        ("more positive elements than places", x, 2),
+        ("more places than elements", x, 8),
+        ("no positive element", -jnp.abs(x), 3),
+        ("only positive elements", jnp.array([2.0, 1.0]), 2),
+        ("whole numbers", jnp.array([-1, 7, 2]), 3),
+        ("half precision", jnp.array([2.0, -1.0, 1.5], jnp.bfloat16), 3),
+    ]
+    for text, x, size in cases:
+        values, count = compact(x, size)
+        expected, number = _expected(x, size)
+        shown = {"x": x, "size": size}
+        if jnp.shape(values) == expected.shape and values.dtype == x.dtype:
+            _recognise(values, expected, x, shown)
+        checks.same(values, jnp.asarray(expected), input=shown, where="the first part")
+        if not isinstance(count, jax.Array) or not jnp.issubdtype(count.dtype, jnp.integer) or count.shape:
+            raise Failed(
+                "The second part should be an integer array of shape (), such as `jnp.sum` gives of Booleans.",
+                got=count,
+            )
+        if int(count) != number:
+            clipped = int(count) == min(number, size)
+            why = (
+                "Count *all* positive elements, those that are dropped, too."
+                if clipped
+                else "The count is wrong."
+            )
+            raise Failed(
+                f"{why} ({text or 'six elements, four places'})", input=shown, expected=number, got=count
+            )
+    checks.works_under_jit(compact, cases[0][1], 4, static_argnums=1)
+    checks.traces(compact, (cases[0][1], 3), (cases[4][1], 3), exactly=1, static_argnums=1)
+
+
+def _recognise(values, expected, x, shown):
+    """What the left-over places hold, if not zeros; and another order."""
+    got, count = np.asarray(values, np.float32), int(np.sum(np.asarray(expected) > 0))
+    right = np.array_equal(got[:count], np.asarray(expected, np.float32)[:count])
+    if right and got[count:].any():
+        raise Failed(
+            "The places that are left over should be 0. An index of -1, or one beyond the end, gives the last element, and 0 the "
+            "first: put zeros there afterwards, with a mask.",
+            input=shown,
+            expected=expected,
+            got=values,
+        )
+    if not right and np.array_equal(np.sort(got), np.sort(np.asarray(expected, np.float32))):
+        raise Failed(
+            "These are the right elements in another order: they keep the one that they have in `x`, and the zeros come last.",
+            input=shown,
+            expected=expected,
+            got=values,
+        )
+
+
+exercise = Exercise(
+    title="The positive elements first",
+    stars=1,
+    minutes=10,
+    why="A fixed size and a true count replace every array whose length depends on values.",
+    hints=(
+        "`jnp.flatnonzero(x > 0, size=size, fill_value=0)` gives places, in order. Which of them are real?",
+        "The first `jnp.sum(x > 0)` are real: `jnp.arange(size) < count` is their mask.",
+        "`jnp.where(mask, x[places], 0)` keeps the dtype of `x`.",
+    ),
+    solution=solution,
+    check=check,
+)
