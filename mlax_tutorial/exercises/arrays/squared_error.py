@@ -39,7 +39,16 @@ def check(squared_error):
     telling = (jnp.array([3.0, -1.0, 2.0]), jnp.zeros(3))
     checks.values(squared_error, solution, pair("n"), examples=[telling], recognise=recognise)
     checks.values(squared_error, solution, pair("n", 2), recognise=[by_rows])
-    for one, other in (((3, 1), (3,)), ((3,), (1,)), ((2, 3), (3, 2)), ((), (3,))):
+    pairs = [
+        ((3, 1), (3,)),
+        ((3,), (1,)),
+        ((2, 3), (3, 2)),
+        ((), (3,)),
+        ((3, 1), (3, 4)),
+        ((1, 4), (3, 4)),
+        ((3, 4), (4,)),
+    ]
+    for one, other in pairs:
         checks.refuses(squared_error, jnp.ones(one), jnp.ones(other))
     checks.works_under_jit(squared_error, *telling)
 

@@ -6,6 +6,7 @@ import numpy as np
 from mlax_tutorial.checking import Failed, checks
 from mlax_tutorial.checking.programs import under
 from mlax_tutorial.checking.reader import as_theirs, bare
+from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.viz import _keys_page, keys
 
 
@@ -32,6 +33,17 @@ def uses_keys_once(function, *more):
     if made:
         raise Failed(
             "`clone` says that numbers are to be repeated. Here they are to be independent: split the key."
+        )
+
+
+def from_whole_keys(function, *more):
+    """No new key is computed from the words of another: it would have numbers in common with keys that exist."""
+    program = jax.make_jaxpr(own(function, *more))(jax.random.key(0))
+    if {"random_unwrap", "random_wrap"} & {equation.primitive.name for _, equation in jaxprs.walk(program)}:
+        raise Failed(
+            "A key is taken apart into its words, or made of words. Sums of words are no new randomness: two keys that "
+            "lie close together then give some of the same numbers. Make new keys with `jax.random.split` or "
+            "`jax.random.fold_in`."
         )
 
 

@@ -80,6 +80,13 @@ def check(bootstrap):
                 )
             ],
         )
+    total = chosen.sum(axis=0)
+    if ((total - 400) ** 2).sum() < 0.05 * 350:  # the variance of each of eight totals is 350
+        raise Failed(
+            "Taken together, the samples hold each observation equally often, so they are no independent draws: one "
+            "permutation was cut into pieces, or the draws were balanced. Draw each row number by itself.",
+            shown=[("drawn, in 400 samples", describe(total)), ("expected", "400 each, give or take 19")],
+        )
     got = run(x, jnp.mean, 300)
     error = float(x.std()) / np.sqrt(40)
     if abs(got.mean() - float(x.mean())) > 0.35 * error or not 0.8 < got.std() / error < 1.25:

@@ -9,7 +9,7 @@ from mlax_tutorial.checking.describe import describe
 from mlax_tutorial.checking.programs import under
 from mlax_tutorial.checking.reader import bare
 from mlax_tutorial.exercises.randomness._growth import does_not_grow, equations
-from mlax_tutorial.exercises.randomness._keys import over_keys
+from mlax_tutorial.exercises.randomness._keys import from_whole_keys, over_keys
 
 
 def solution(key, start, count):
@@ -56,6 +56,7 @@ def check(draws):
     does_not_grow([equations(lambda key, n=n: draws(key, 0, n), key) for n in (4, 40)], "`count`")
     own = bare(draws)
     checks.keys(lambda key: own(key, 0, 8), key)
+    from_whole_keys(draws, 0, 8)
     many = np.asarray(over_keys(draws, 400, 0, 8))
     if not (np.abs(many.mean(axis=0)) < 0.25).all() or not (np.abs(many.std(axis=0) - 1) < 0.2).all():
         raise Failed(

@@ -8,7 +8,7 @@ from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.describe import is_key
 from mlax_tutorial.checking.reader import bare
 from mlax_tutorial.exercises.randomness._growth import does_not_grow, equations
-from mlax_tutorial.exercises.randomness._keys import correlation, uses_keys_once
+from mlax_tutorial.exercises.randomness._keys import correlation, from_whole_keys, uses_keys_once
 
 
 def solution(drop, key, batch):
@@ -78,6 +78,7 @@ def check(drop_batch):
             )
     does_not_grow(sizes, "the batch")
     uses_keys_once(lambda key, batch: own(drop, key, batch), batch)
+    from_whole_keys(lambda key, batch: own(drop, key, batch), batch)
     if len(got) == 6 and correlation(rows[0], rows[1]) > 0.95:
         raise Failed("The masks of two examples are the same.")
     checks.works_under_jit(lambda key, batch: drop_batch(drop, key, batch), key, batch)

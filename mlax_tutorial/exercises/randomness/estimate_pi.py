@@ -106,6 +106,13 @@ def check(estimate_pi):
         raise Failed(
             "This is the distance from pi itself, which nobody knows beforehand: estimate it from the throws."
         )
+    share = estimates / 4
+    if np.abs(errors / (4 * np.sqrt(share * (1 - share) / n)) - 1).max() > 0.01:
+        raise Failed(
+            "The standard error does not belong to the estimate: it is right on average, but not for each key. Compute "
+            "both from the same throws.",
+            shown=[("estimate and error", f"{estimates[0]:.3f} and {errors[0]:.4f}")],
+        )
     uses_keys_once(estimate_pi, n)
     few = np.asarray(over_keys(estimate_pi, 50, 100)[1]).mean()
     if not 0.13 < few < 0.2:

@@ -26,6 +26,27 @@ def flattens(predictions, targets):
     return jnp.mean((predictions.ravel() - targets.ravel()) ** 2)
 
 
+@answers.wrong("but it returned a result")
+def same_rank(predictions, targets):
+    if predictions.ndim != targets.ndim:
+        raise ValueError("ranks")
+    return jnp.mean((predictions - targets) ** 2)
+
+
+def same(part):
+    def squared_error(predictions, targets):
+        if part(predictions) != part(targets):
+            raise ValueError("shapes")
+        return jnp.mean((predictions - targets) ** 2)
+
+    return squared_error
+
+
+answers.wrong("but it returned a result")(same(lambda x: (x.ndim, x.shape[:1])))
+answers.wrong("but it returned a result")(same(lambda x: (x.ndim, x.shape[-1:])))
+answers.wrong("but it returned a result")(same(lambda x: x.shape[-1:]))
+
+
 @answers.wrong("the sum of the squares")
 def squared_error_sum(predictions, targets):
     if predictions.shape != targets.shape:

@@ -82,6 +82,15 @@ answers.wrong("does not depend on the key")(
 )
 
 
+answers.wrong("does not depend on the key")(
+    augment_with(lambda _: jax.random.key(0), lambda _: jax.random.key(0))
+)
+answers.wrong("for every key")(augment_with(lambda _: jax.random.key(0), lambda key: key))
+answers.wrong("The noise is the same")(augment_with(lambda key: key, lambda _: jax.random.key(0)))
+ours = jax.random.key(7)
+answers.wrong("does not depend on the key")(augment_with(lambda _: first(ours), lambda _: second(ours)))
+
+
 pair = jax.random.split
 
 

@@ -91,6 +91,12 @@ def boot_blocks(key, n):
 answers.wrong("depend on each other")(boot_with(boot_blocks))
 
 
+@answers.wrong("hold each observation equally often")
+def boot_balanced(key, x, statistic, count):
+    rows = jax.random.permutation(key, jnp.tile(jnp.arange(len(x)), count))
+    return jax.vmap(lambda row: statistic(x[row]))(rows.reshape(count, len(x)))
+
+
 @answers.wrong("The shape is wrong")
 def boot_summary(key, x, statistic, count):
     return solution(key, x, statistic, count).std()

@@ -95,6 +95,23 @@ def clamped(key, start, count):
     return jax.lax.dynamic_slice(jax.random.normal(key, (1000,)), (start,), (count,))
 
 
+def words(step):
+    def draws(key, start, count):
+        data = jax.random.key_data(key)
+
+        def one(i):
+            return jax.random.normal(jax.random.wrap_key_data(step(data, i.astype(jnp.uint32))))
+
+        return jax.vmap(one)(start + jnp.arange(count))
+
+    return draws
+
+
+answers.wrong("taken apart into its words")(words(lambda data, i: data + i))
+answers.wrong("taken apart into its words")(words(lambda data, i: data + jnp.array([0, 1], jnp.uint32) * i))
+answers.wrong("taken apart into its words")(words(lambda data, i: data ^ (i * jnp.uint32(2654435761))))
+
+
 @answers.wrong("The shape is wrong")
 def column(key, start, count):
     return solution(key, start, count)[:, None]

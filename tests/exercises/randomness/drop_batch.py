@@ -40,6 +40,13 @@ def drop_counted(drop, key, batch):
     return jax.vmap(drop)(jax.random.wrap_key_data(data), batch)
 
 
+@answers.wrong("taken apart into its words")
+def drop_mixed(drop, key, batch):
+    numbers = jnp.arange(1, len(batch) + 1, dtype=jnp.uint32) * jnp.uint32(2654435761)
+    data = jax.random.key_data(key) ^ numbers[:, None]
+    return jax.vmap(drop)(jax.random.wrap_key_data(data), batch)
+
+
 @answers.wrong("with the whole batch")
 def drop_whole(drop, key, batch):
     return drop(key, batch)

@@ -100,6 +100,12 @@ def pi_distance(key, n):
     return estimate, jnp.abs(estimate - jnp.pi)
 
 
+@answers.wrong("does not belong to the estimate")
+def other_throws(key, n):
+    one, two = jax.random.split(key)
+    return pi_with(in_quarter)(one, n)[0], pi_with(in_quarter)(two, n)[1]
+
+
 @answers.wrong("Return two scalars")
 def pi_only(key, n):
     return 4 * in_quarter(key, n).mean()
