@@ -15,13 +15,13 @@ def solution(x, lengths):
 
 X = np.array(
     [
-        [[1.0, 2.0], [3.0, -4.0], [5.0, 9.0], [7.0, 1.0]],
-        [[2.0, 8.0], [4.0, -2.0], [50.0, 60.0], [70.0, 80.0]],
+        [[1.0, 2.0], [3.0, -4.0], [5.0, 9.0], [8.0, 2.0]],
+        [[2.0, 8.0], [5.0, -3.0], [50.0, 60.0], [70.0, 80.0]],
         [[6.0, 5.0], [30.0, 20.0], [40.0, 10.0], [90.0, 70.0]],
     ],
     np.float32,
 )
-LENGTHS = np.array([4, 2, 1], np.int32)
+LENGTHS = np.array([4, 2, 1], np.int32)  # powers of two, so that weights and means are exact in any precision
 
 
 def check(global_pool):
@@ -32,15 +32,16 @@ def check(global_pool):
         (X.mean(axis=1), "This averages over the padding, too."),
         ((X * real).mean(axis=1), "The sum is right, but it is divided by all steps: divide by the length of each sequence."),
         ((X * real).sum(axis=1), "This is the sum over the real steps: divide by how many they are."),
+        (expected // 1, "The means are rounded down to integers: divide with `/`."),
         (np.stack([row[: length + 1].mean(axis=0) for row, length in zip(X, LENGTHS)]), "One step too many counts: of a sequence of length 2 the steps 0 and 1 are real."),
         (np.where(real, X, -np.inf).max(axis=1), "This is the maximum; the mean is asked for."),
     ]  # fmt: skip
     got = global_pool(x, lengths)
     if getattr(got, "shape", None) == expected.shape:
         for wrong, said in recognise:
-            if np.allclose(got, wrong, rtol=1e-3) and not np.allclose(got, expected, rtol=1e-3):
+            if np.allclose(got, wrong, rtol=1e-4) and not np.allclose(got, expected, rtol=1e-4):
                 raise Failed(said, input={"x": x, "lengths": lengths}, expected=expected, got=got)
-    checks.same(got, jnp.asarray(expected), input={"x": x, "lengths": lengths}, rtol=1e-3)
+    checks.same(got, jnp.asarray(expected), input={"x": x, "lengths": lengths}, rtol=1e-4)
     _ignores_what_is_there(global_pool, real)
     _empty(global_pool, x)
     checks.works_under_jit(global_pool, x, lengths)
@@ -63,6 +64,23 @@ def _ignores_what_is_there(global_pool, real):
     slope = jax.grad(lambda x: jnp.sum(global_pool(x, jnp.asarray(LENGTHS))))(x)
     if np.isnan(slope).any() or np.any(np.where(real, 0, slope) != 0):
         raise Failed("The gradient does not ignore the padding: there it should be 0.", got=slope)
+    share = np.broadcast_to(real / LENGTHS[:, None, None], X.shape).astype(np.float32)
+    if not np.allclose(slope, share, rtol=1e-4):
+        raise Failed(
+            "The result is right, but not its gradient by x: each real step should get 1 / length. Is there a `stop_gradient`, or a "
+            "division by another number?",
+            expected=share,
+            got=slope,
+        )
+    x = jnp.asarray(X).at[0, 1, 0].set(jnp.nan)
+    got = global_pool(x, jnp.asarray(LENGTHS))
+    if not np.isnan(got[0, 0]):
+        raise Failed(
+            "A NaN in a step that is *real* does not show in the result, so a fault in the data goes unnoticed: choose by the mask "
+            "alone, and not by what is NaN.",
+            input={"x": x, "lengths": LENGTHS},
+            got=got,
+        )
 
 
 def _empty(global_pool, x):

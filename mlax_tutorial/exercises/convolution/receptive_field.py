@@ -1,5 +1,7 @@
 """How many inputs an output sees, through a stack of layers."""
 
+import numbers
+
 from mlax_tutorial.checking import Exercise, Failed
 from mlax_tutorial.checking.describe import describe
 
@@ -65,21 +67,28 @@ def _product(layers):
 KNOWN = [
     (_sum_of_sizes, "This adds the sizes. Windows of neighboring outputs overlap: each layer adds its size less one."),
     (_product, "This multiplies the sizes. Windows of neighboring outputs overlap: each layer adds its size less one, times a distance."),
-    (_no_strides, "This leaves the strides out: behind a stride of 2, neighbors are two inputs apart, and each further step counts double."),
+    (_no_strides, "This leaves the strides out: after a stride of 2, neighbors are two inputs apart, and each further step counts double."),
     (_no_dilation, "This leaves the dilation out: a window of `size` spans `dilation * (size - 1) + 1`."),
-    (_own_stride, "A layer's own stride does not widen its own window, only those of the layers behind it: multiply after you add."),
+    (_own_stride, "A layer's own stride does not widen its own window, only those of the layers after it: multiply after you add."),
     (_backwards, "This goes through the layers in the wrong order: the first one sees the input."),
-    (_last_stride_only, "Strides multiply: behind two strides of 2, neighbors are four inputs apart."),
+    (_last_stride_only, "Strides multiply: after two strides of 2, neighbors are four inputs apart."),
 ]  # fmt: skip
 
 
 def check(receptive_field):
     got = []
     for case in CASES:
-        found = receptive_field(list(case))
+        layers = list(case)
+        found = receptive_field(layers)
+        if layers != case:
+            raise Failed(
+                "Your function changes the list that it is given: whoever calls it twice gets another result. Read the list, and leave it as it is.",
+                input={"layers": case},
+                got=layers,
+            )
         if found is None:
             raise Failed("Your function returned None: is a `return` missing?")
-        if not hasattr(found, "__index__"):
+        if not isinstance(found, numbers.Integral):
             raise Failed(
                 f"One integer is asked for, got {describe(found)}.", input={"layers": case}, got=found
             )

@@ -1,5 +1,7 @@
 """How many zeros "SAME" puts before and after an axis."""
 
+import numbers
+
 from mlax_tutorial.checking import Exercise, Failed
 from mlax_tutorial.checking.describe import describe
 
@@ -62,9 +64,10 @@ def check(same):
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise Failed("A pair `(before, after)` is asked for.", got=pair)
         for number in pair:
-            if isinstance(number, float) or not hasattr(number, "__index__"):
+            if not isinstance(number, numbers.Integral):  # NumPy's, too: a shape takes them
+                mend = "divide with `//`" if isinstance(number, float) else "convert with `int()`"
                 raise Failed(
-                    f"The padding must be integers, since shapes depend on it, got {describe(number)}: divide with `//`."
+                    f"The padding must be integers, since shapes depend on it, got {describe(number)}: {mend}."
                 )
     got = [tuple(map(int, pair)) for pair in got]
     for case, pair in zip(CASES, got):

@@ -7,8 +7,11 @@ from jax import lax
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.exercises.convolution._gradients import flow
 from mlax_tutorial.exercises.convolution._reference import convolve, waves
-from mlax_tutorial.exercises.layers._layers import compare, subject, variables
+from mlax_tutorial.exercises.convolution.patches import COSTLY
+from mlax_tutorial.exercises.layers._layers import compare, drawn, subject, variables
 from mlax_tutorial.inspection import costs
 
 
@@ -58,7 +61,7 @@ def check(Separable):
         (x @ given["pointwise"], "The depthwise convolution is missing: this is the pointwise product alone."),
         (swapped @ given["pointwise"], "Rows and columns of the window are swapped."),
         (np.maximum(middle, 0) @ given["pointwise"], "There is a ReLU between the two steps: none is asked for."),
-        (_depthwise(np.pad(x, rim), given["depthwise"][::-1, ::-1]) @ given["pointwise"], "This turns the kernel round by 180 degrees."),
+        (_depthwise(np.pad(x, rim), given["depthwise"][::-1, ::-1]) @ given["pointwise"], "This rotates the kernel by 180 degrees."),
     ]  # fmt: skip
     y, _ = subject(layer).fwd(*jax.tree.map(jnp.asarray, (x, given, ())))
     if jnp.shape(y) == (2, 3, 2, 2):
@@ -67,8 +70,38 @@ def check(Separable):
         )
     compare(layer, x, given, (), middle @ given["pointwise"], recognise)
     _cheap(checks.make(Separable, 64))
-    costly = {"finite in half precision", "gradients", "init sharded"}
-    checks.obeys_laws(layer, x, but=costly)
+    flow(
+        lambda x, depthwise, pointwise: layer.fwd(x, {"depthwise": depthwise, "pointwise": pointwise}, ())[0],
+        x=x,
+        **given,
+    )
+    _draws(checks.make(Separable, 48))
+    checks.obeys_laws(layer, x, but=COSTLY)
+
+
+def _draws(layer):
+    """Both kernels come from keys of their own, and have the variance that `lecun_normal` gives."""
+    layer = subject(layer)
+
+    def init(key):
+        return layer.init(key, jnp.zeros((1, 3, 3, 48)))
+
+    try:
+        with jax.debug_key_reuse(True):
+            jax.eval_shape(
+                jax.jit(init), jax.random.key(2)
+            )  # found by the trace, before anything is compiled
+    except (jax.errors.KeyReuseError, Raised) as error:
+        if not isinstance(getattr(error, "error", error), jax.errors.KeyReuseError):
+            raise
+        raise Failed(
+            "`init` uses a key twice, so one kernel repeats the numbers of the other, or depends on them: "
+            "`first, second = jax.random.split(key)`, and use each of the new ones once."
+        ) from None
+    trainables, _ = init(jax.random.key(2))
+    wanted = "draw it with lecun_normal, in the shape that is asked for"
+    drawn(trainables["depthwise"], 'trainables["depthwise"]', 1 / 3, wanted)
+    drawn(trainables["pointwise"], 'trainables["pointwise"]', 1 / np.sqrt(48), wanted)
 
 
 def _cheap(layer):

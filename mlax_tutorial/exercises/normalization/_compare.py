@@ -10,7 +10,14 @@ from mlax_tutorial.checking.laws import LayerSubject
 
 EPSILON = 1e-5
 # Laws whose programs take long to compile, and that the chapter is not about.
-COSTLY = {"scan and checkpoint", "finite in half precision", "init sharded", "shard_map", "gradients"}
+COSTLY = {
+    "batch equals loop",
+    "finite in half precision",
+    "gradients",
+    "init sharded",
+    "scan and checkpoint",
+    "shard_map",
+}
 
 # What may be float32 for half precision: the statistics, and what moves numbers about on the way to them.
 WIDE = laws.STATISTICS | {"select_n", "split", "concatenate", "slice", "pad", "transpose"}
@@ -24,10 +31,10 @@ def drawn(*shape, seed=0):
     return x.astype(np.float32)
 
 
-def standardized(x, axes):
+def standardized(x, axes, epsilon=EPSILON):
     """In NumPy, so that nothing is compiled for what is expected."""
     x = np.asarray(x, np.float64)
-    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + EPSILON)
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
 def output(layer, x, trainables=(), **options):
@@ -56,6 +63,48 @@ def compare(got, expected, shown, recognise=(), otherwise="The output is wrong."
         return
     said = next((text for wrong, text in recognise if close(got, wrong)), otherwise)
     raise Failed(said, input=shown, expected=np.asarray(expected, np.float32), got=got)
+
+
+def slope_of_standardized(x, cotangent, axes, centered=True):
+    """The gradient by x of the sum of ``cotangent * y``, where y is x in units of its deviation (or of its root mean square)."""
+    x, cotangent = np.asarray(x, np.float64), np.asarray(cotangent, np.float64)
+    if centered:
+        x = x - x.mean(axes, keepdims=True)
+        cotangent = cotangent - cotangent.mean(axes, keepdims=True)
+    deviation = np.sqrt(np.mean(x**2, axes, keepdims=True) + EPSILON)
+    y = x / deviation
+    return (cotangent - y * np.mean(cotangent * y, axes, keepdims=True)) / deviation
+
+
+def gradient(layer, x, expected):
+    """The gradient by x of the sum of ``sin(y)``, with the statistics as part of it."""
+    found = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(layer.fwd(x, (), ())[0]))))(jnp.asarray(x))
+    if not close(found, expected, 1e-2):
+        raise Failed(
+            "The numbers are right, but not the gradient by x: the statistics depend on x, too, so no `stop_gradient` belongs here.",
+            input={"x": x},
+            expected=np.asarray(expected, np.float32),
+            got=found,
+        )
+
+
+def the_same_in_inference(layer, x, y):
+    """Nothing here depends on other examples, so inference is no other program."""
+    found = output(layer, x, inference_mode=True)
+    if not close(found, y):
+        raise Failed(
+            "With `inference_mode=True` the output is another one: this layer needs no other examples, so it does the same in "
+            "training and in inference.",
+            input={"x": x},
+            expected=np.asarray(y, np.float32),
+            got=found,
+        )
+
+
+ONE_PASS = (
+    "For numbers far from zero the output is wrong: the mean of the squares less the square of the mean loses its digits. "
+    "Subtract the mean first, and square what is left."
+)
 
 
 def no_overflow(layer, x):

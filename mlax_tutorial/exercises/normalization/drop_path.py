@@ -61,7 +61,8 @@ def check(DropPath):
 
     pictures = np.ones((200, 2, 3), np.float32)
     zero = np.asarray(output(checks.make(DropPath, 0.5, 2), pictures, key=jax.random.key(1))) == 0
-    if np.any(zero.any((1, 2)) != zero.all((1, 2))):
+    dropped_pictures = zero.all((1, 2))
+    if np.any(zero.any((1, 2)) != dropped_pictures):
         raise Failed(
             "With `axes=2` an example is the last two axes, and it is dropped as a whole: here parts of one are.",
             input={"x": pictures, "rate": 0.5, "axes": 2},
@@ -73,7 +74,23 @@ def check(DropPath):
             "share one.",
             input={"x": pictures, "rate": 0.5, "axes": 1},
         )
-    checks.obeys_laws(layer, x[:2], draws=True, but=COSTLY)
+    _independent(share * 600, np.sum(zero.all(2)), np.sum(dropped_pictures))
+    slope = jax.grad(lambda x: jnp.sum(output(layer, x, key=jax.random.key(0))))(jnp.asarray(x))
+    if not np.allclose(slope, y, rtol=1e-3):
+        raise Failed(
+            "The output is right, but not its gradient by x: what is kept should get 1 / (1 - rate), what is dropped 0.",
+            expected=y,
+            got=slope,
+        )
+    checks.obeys_laws(layer, x[:2], draws=True, but=COSTLY | {"dtype inside"})
+
+
+def _independent(*counts):
+    """By chance, all three counts are the expected ones once in ten thousand times."""
+    if tuple(map(round, counts)) == (150, 200, 100):
+        raise Failed(
+            "In each batch the share that is dropped is exactly the rate, so the examples depend on each other: draw for each of them."
+        )
 
 
 exercise = Exercise(

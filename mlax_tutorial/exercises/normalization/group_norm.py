@@ -8,12 +8,17 @@ from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.normalization._compare import (
     COSTLY,
+    EPSILON,
+    ONE_PASS,
     WIDE,
     compare,
     drawn,
+    gradient,
     no_overflow,
     output,
+    slope_of_standardized,
     standardized,
+    the_same_in_inference,
 )
 
 
@@ -31,9 +36,9 @@ class GroupNorm(nn.Layer):
         return y.reshape(x.shape).astype(x.dtype), non_trainables
 
 
-def _grouped(x, groups, axes=(-4, -3, -1)):
+def _grouped(x, groups, axes=(-4, -3, -1), epsilon=EPSILON):
     split = x.reshape(*x.shape[:-1], groups, -1)
-    return standardized(split, axes).reshape(x.shape)
+    return standardized(split, axes, epsilon).reshape(x.shape)
 
 
 def _strided(x, groups):
@@ -53,22 +58,40 @@ def check(GroupNorm):
         (_grouped(x, 2, (1, 2)), "Each channel has a mean of its own, so this is instance norm: the channels of a group share one."),
     ]  # fmt: skip
     compare(output(layer, x), _grouped(x, 2), {"x": x, "groups": 2}, recognise)
-    for given, what in [
-        (x[0], "one picture without batch axes"),
-        (x[:, None], "pictures with two batch axes"),
+    for given, groups, what in [
+        (x[0], 2, "one picture without batch axes"),
+        (x[:, None], 3, "pictures with two batch axes, and 3 groups"),
     ]:
         try:
-            y = output(layer, given)
+            y = output(checks.make(GroupNorm, groups), given)
         except Exception as error:
+            raised = type(getattr(error, "error", error)).__name__
             raise Failed(
-                f"For {what}, of shape {given.shape}, it raises {type(error).__name__}: count the axes from the end.",
+                f"For {what}, of shape {given.shape}, it raises {raised}: count the axes from the end.",
                 input={"x": given},
             ) from None
         said = (
             f"For {what}, of shape {given.shape}, the output is wrong: count the axes from the end, so that "
             "batch axes may stand in front."
         )
-        compare(y, _grouped(given, 2), {"x": given, "groups": 2}, otherwise=said)
+        fixed = [
+            (_grouped(given, 2), "With 3 groups the output is wrong: take their number from `self.groups`.")
+        ]
+        compare(
+            y, _grouped(given, groups), {"x": given, "groups": groups}, fixed if groups == 3 else (), said
+        )
+    tiny = x[0] * np.float32(1e-3)
+    missing = [
+        (_grouped(tiny, 2, epsilon=0), "Epsilon is missing: where all numbers are equal there would be NaN.")
+    ]
+    said = "For small numbers the output is wrong: is epsilon 1e-5, and under the square root?"
+    compare(output(layer, tiny), _grouped(tiny, 2), {"x": tiny, "groups": 2}, missing, said)
+    far = x[0] + np.float32(1000)
+    compare(output(layer, far), _grouped(far, 2), {"x": far, "groups": 2}, otherwise=ONE_PASS)
+    the_same_in_inference(layer, x, y := _grouped(x, 2))
+    split = (3, 2, 2, 2, 3)
+    slope = slope_of_standardized(x.reshape(split), np.cos(y).reshape(split), (1, 2, 4))
+    gradient(layer, x, slope.reshape(x.shape))
     no_overflow(layer, 300 * np.array([1.0, -1, 1, 1, -1, -1]).reshape(1, 1, 1, 6) * np.ones((1, 2, 2, 1)))
     checks.obeys_laws(layer, x, accumulates=WIDE, but=COSTLY)
 

@@ -4,8 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.normalization._compare import EPSILON, close, drawn
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.exercises.normalization._compare import (
+    EPSILON,
+    ONE_PASS,
+    close,
+    drawn,
+    slope_of_standardized,
+    standardized,
+)
 
 
 def solution(x, mask):
@@ -33,20 +40,19 @@ def check(masked):
     spread = np.square(zeroed - mean)
     wrong_means = [
         (zeroed.mean((0, 1)), "The mean is divided by the number of all places: divide the sum by the number of those that are real."),
-        (x.mean((0, 1)), "The mean is taken over all places, filled-up ones, too."),
+        (x.mean((0, 1)), "The mean is taken over all places, padding, too."),
     ]  # fmt: skip
     wrong_variances = [
-        (spread.mean((0, 1)), "The variance counts the filled-up places, which lie as far from the mean as zero does: set to zero what is squared, where the mask is false."),
-        (spread.sum((0, 1)) / len(real), "The variance counts the filled-up places, which lie as far from the mean as zero does: set to zero what is squared, where the mask is false."),
+        (spread.mean((0, 1)), "The variance counts the padding, which lies as far from the mean as zero does: set to zero what is squared, where the mask is false."),
+        (spread.sum((0, 1)) / len(real), "The variance counts the padding, which lies as far from the mean as zero does: set to zero what is squared, where the mask is false."),
         (np.where(kept, spread, 0).mean((0, 1)), "The variance is divided by the number of all places: divide by the number of those that are real."),
-        (x.var((0, 1)), "The variance is taken over all places, filled-up ones, too."),
+        (x.var((0, 1)), "The variance is taken over all places, padding, too."),
         (real.var(0, ddof=1), "The variance is unbiased: divide by the number of real places, not by one less."),
         (np.sqrt(variance), "This is the standard deviation, and the variance is asked for."),
     ]  # fmt: skip
-    wrong_outputs = [
+    wrong_outputs = [  # both reach a place where the mask is false
         ((zeroed - mean) / np.sqrt(variance + EPSILON), "Where the mask is false y should be zero: subtracting the mean put something there."),
         ((x - mean) / np.sqrt(variance + EPSILON), "Where the mask is false y should be zero."),
-        (np.where(kept, (x - mean) / np.sqrt(variance), 0.0) if EPSILON == 0 else np.zeros(1), ""),
     ]  # fmt: skip
     for value, expected, what, recognise in [
         (got[1], mean, "mean", wrong_means),
@@ -62,7 +68,7 @@ def check(masked):
     for value, expected in zip(_three(masked, poisoned, MASK, shown), (y, mean, variance)):
         if not close(value, expected):
             raise Failed(
-                "With NaN in the filled-up places the result is another one: NaN times zero is NaN. Choose with `jnp.where` before "
+                "With NaN in the padding the result is another one: NaN times zero is NaN. Choose with `jnp.where` before "
                 "anything is computed.",
                 input=shown,
                 expected=np.asarray(expected, np.float32),
@@ -76,10 +82,37 @@ def check(masked):
     slope = gradient(jnp.asarray(poisoned), jnp.asarray(MASK))
     if not np.all(np.isfinite(slope)):
         raise Failed(
-            "With NaN in the filled-up places the gradient is NaN: behind the computation `jnp.where` comes too late, since zero times "
+            "With NaN in the padding the gradient is NaN: after the computation `jnp.where` comes too late, since zero times "
             "NaN is NaN on the way back, too. Choose before anything is computed.",
             input=shown,
             got=slope,
+        )
+    expected = np.zeros_like(x)
+    expected[MASK] = slope_of_standardized(real, np.cos(y[MASK]), 0)
+    if not close(slope, expected, 1e-2):
+        raise Failed(
+            "The numbers are right, but not the gradient by x: mean and variance depend on x, too, so no `stop_gradient` belongs here. "
+            "In the padding the gradient is 0.",
+            input=shown,
+            expected=expected,
+            got=slope,
+        )
+    for given, said in [
+        (x * np.float32(1e-3), "For small numbers the output is wrong: is epsilon 1e-5, and under the square root?"),
+        (x + np.float32(1000), ONE_PASS),
+    ]:  # fmt: skip
+        got = _three(masked, given, MASK, {"x": given, "mask": MASK})
+        real = given[MASK]
+        expected = np.zeros_like(given)
+        expected[MASK] = standardized(real, 0)
+        if not (close(got[0], expected) and close(got[2] / real.var(0), np.ones(3))):
+            raise Failed(said, input={"x": given, "mask": MASK}, expected=expected, got=got[0])
+    spoilt = x.copy()
+    spoilt[0, 1, 0] = np.nan
+    if not np.isnan(_three(masked, spoilt, MASK, {"x": spoilt, "mask": MASK})[1][0]):
+        raise Failed(
+            "A NaN in a place that is *real* does not show in the mean, so a fault in the data goes unnoticed: choose by the mask alone.",
+            input={"x": spoilt, "mask": MASK},
         )
     nothing = np.zeros_like(MASK)
     shown = {"x": x, "mask": nothing}
@@ -92,16 +125,17 @@ def check(masked):
                 input=shown,
                 got=value,
             )
-    checks.works_under_jit(masked, jnp.asarray(x), jnp.asarray(MASK))
 
 
 def _three(masked, x, mask, shown):
     got = masked(jnp.asarray(x), jnp.asarray(mask))
     if not isinstance(got, tuple) or len(got) != 3:
         raise Failed("Return three arrays: y, the mean and the variance.", input=shown, got=got)
-    for value, shape, what in zip(got, (x.shape, x.shape[-1:], x.shape[-1:]), ("y", "mean", "variance")):
+    for value, shape, what in zip(
+        got, (x.shape, x.shape[-1:], x.shape[-1:]), ("`y`", "The mean", "The variance")
+    ):
         if np.shape(value) != shape:
-            raise Failed(f"The {what} should have the shape {shape}, got {np.shape(value)}.", input=shown)
+            raise Failed(f"{what} should have the shape {shape}, got {np.shape(value)}.", input=shown)
     return got
 
 

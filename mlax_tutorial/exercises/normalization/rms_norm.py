@@ -12,9 +12,12 @@ from mlax_tutorial.exercises.normalization._compare import (
     WIDE,
     compare,
     drawn,
+    gradient,
     no_overflow,
     output,
+    slope_of_standardized,
     standardized,
+    the_same_in_inference,
 )
 
 
@@ -60,6 +63,9 @@ def check(RMSNorm):
     missing.append((rooted, "Epsilon belongs under the square root."))
     wrong = "For small numbers the output is wrong: is epsilon 1e-5, and under the square root?"
     compare(output(layer, tiny), _divided(tiny, -1), {"x": tiny}, missing, wrong)
+    y = _divided(x, -1)
+    the_same_in_inference(layer, x, y)
+    gradient(layer, x, slope_of_standardized(x, np.cos(y), -1, centered=False))
     no_overflow(layer, np.full((1, 4), 300.0))
     checks.obeys_laws(layer, x, accumulates=WIDE, but=COSTLY)
 

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.programs import under
 from mlax_tutorial.exercises.normalization._compare import close, drawn
 
 
@@ -25,7 +26,13 @@ def check(running):
         "variance": np.array([2.0, 1.0, 3.0], np.float32),
     }
     given = {"averages": old, "x": x, "momentum": momentum}
-    got = running(jax.tree.map(jnp.asarray, old), jnp.asarray(x), momentum)
+    averages = jax.tree.map(jnp.asarray, old)
+    before = dict(averages)
+    got = running(averages, jnp.asarray(x), momentum)
+    if any(averages.get(name) is not value for name, value in before.items()):
+        raise Failed(
+            "Your function changes the dict that it is given: return a new one.", input=given, got=got
+        )
     if not isinstance(got, dict) or set(got) != {"mean", "variance"}:
         raise Failed('Return the new averages, a dict of "mean" and "variance".', input=given, got=got)
     for name, value in got.items():
@@ -74,11 +81,31 @@ def check(running):
             "A gradient passes through the averages into x: take `jax.lax.stop_gradient(x)`, or of what is computed from it.",
             input=given,
         )
-    checks.works_under_jit(running, jax.tree.map(jnp.asarray, old), jnp.asarray(x), jnp.float32(momentum))
+    _other_batches(running, old)
+
+
+def _other_batches(running, old):
+    """More rows, another momentum, under jit; and numbers far from zero."""
+    old, momentum = jax.tree.map(jnp.asarray, old), 0.1
+    with under("`jax.jit`"):
+        compiled = jax.jit(lambda averages, x, momentum: running(averages, x, momentum))
+        for offset, said in [(0, "For a batch of 7 examples"), (1000, "For numbers far from zero")]:
+            x = drawn(7, 3, seed=1) + np.float32(offset)
+            got = compiled(old, jnp.asarray(x), jnp.float32(momentum))
+            for name, new in (("mean", x.mean(0)), ("variance", x.var(0, ddof=1))):
+                expected = (1 - momentum) * np.asarray(old[name]) + momentum * new
+                if not close(got[name], expected):
+                    why = ": subtract the mean before you square, as `jnp.var` does" if offset else ""
+                    raise Failed(
+                        f"{said} the {name} is wrong{why}.",
+                        input={"averages": old, "x": x, "momentum": momentum},
+                        expected=np.asarray(expected, np.float32),
+                        got=got[name],
+                    )
 
 
 exercise = Exercise(
-    title="Running averages, mended",
+    title="Running averages, corrected",
     stars=2,
     minutes=12,
     why="None of these bugs raises, none shows in the training loss, and each one spoils the evaluation.",

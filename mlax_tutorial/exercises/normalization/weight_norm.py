@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.layers._layers import compare, variables
+from mlax_tutorial.exercises.layers._layers import compare, drawn, subject, variables
 from mlax_tutorial.exercises.normalization._compare import COSTLY, WIDE, close
 
 
@@ -45,7 +45,7 @@ def check(WeightNormLinear):
         raise Failed(
             ("The lengths begin as ones: they" if ones else "The lengths")
             + " should begin as those of the columns of `direction`, so that at first the kernel is `direction` itself.",
-            expected=columns,
+            expected=columns.astype(np.float32),
             got=trainables["length"],
         )
     v = np.sin(np.arange(12.0)).reshape(4, 3) * 3
@@ -60,7 +60,39 @@ def check(WeightNormLinear):
         (X @ (g * v / columns**2), "The directions are divided by the square of their lengths: take the square root."),
     ]  # fmt: skip
     compare(layer, X, {"direction": v, "length": g}, (), X @ (g * v / columns), recognise)
-    checks.obeys_laws(layer, X, accumulates=WIDE, but=COSTLY)
+    v, g = v.astype(np.float32), g.astype(np.float32)
+    _directions(subject(layer), v, g)
+    large, _ = subject(checks.make(WeightNormLinear, 50)).init(jax.random.key(1), jnp.zeros((1, 64)))
+    drawn(large["direction"], 'trainables["direction"]', 1 / 8, "draw it with lecun_normal")
+    checks.obeys_laws(layer, X, accumulates=WIDE, but=COSTLY | {"keys used once", "a reused key is caught"})
+
+
+def _directions(layer, v, g):
+    """The output does not depend on the length of a direction, in any dtype, so its gradient stands at right angles to it."""
+    for dtype, scale, said in [
+        (jnp.float32, 1e-3, "With directions a thousand times as short the output is another one: only their direction counts, so add nothing to their length."),
+        (jnp.float16, 1e2, "In float16 the squares of a few hundred are infinite: compute the lengths in float32 at least."),
+    ]:  # fmt: skip
+        trainables = {"direction": jnp.asarray(v * scale, dtype), "length": jnp.asarray(g, dtype)}
+        y, _ = layer.fwd(jnp.asarray(X, dtype), trainables, ())
+        expected = X @ (g * v / np.sqrt(np.sum(v**2, 0)))
+        if not np.allclose(np.asarray(y, np.float32), expected, rtol=2e-2, atol=2e-2):
+            raise Failed(said, input={"x": X, "trainables": trainables}, expected=expected, got=y)
+
+    @jax.jit
+    def back(v, g):
+        return jax.grad(
+            lambda v: jnp.sum(layer.fwd(jnp.asarray(X), {"direction": v, "length": g}, ())[0] ** 2)
+        )(v)
+
+    gradient = np.asarray(back(jnp.asarray(v), jnp.asarray(g)))
+    along, whole = np.sum(gradient * v, 0), np.sqrt(np.sum(gradient**2, 0) * np.sum(v**2, 0))
+    if not np.all(np.abs(along) < 2e-2 * whole):
+        raise Failed(
+            "The numbers are right, but not the gradient by `direction`: a longer direction gives the same output, so each column of the "
+            "gradient stands at right angles to its direction. Is there a `stop_gradient`?",
+            got=gradient,
+        )
 
 
 exercise = Exercise(

@@ -64,6 +64,43 @@ def by_a_loop(x, lengths):
     return jnp.stack([row[: int(length)].mean(axis=0) for row, length in zip(x, lengths)])
 
 
+@answers.wrong("rounded down to integers")
+def floors(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).sum(axis=1) // divisor(x, lengths)
+
+
+@answers.wrong("not its gradient")
+def no_gradient(x, lengths):
+    return jnp.where(real(x, lengths), jax.lax.stop_gradient(x), 0).sum(axis=1) / divisor(x, lengths)
+
+
+@answers.wrong()
+def with_an_epsilon(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).sum(axis=1) / (lengths[:, None] + 1e-3).astype(x.dtype)
+
+
+@answers.wrong("a fault in the data goes unnoticed")
+def hides_nan(x, lengths):
+    return (jnp.nan_to_num(x) * real(x, lengths).astype(x.dtype)).sum(axis=1) / divisor(x, lengths)
+
+
+@answers.right
+def by_scan(x, lengths):
+    def add(total, step):
+        i, now = step
+        return total + jnp.where((i < lengths)[:, None], now, 0), None
+
+    steps = jnp.arange(x.shape[1]), x.swapaxes(0, 1)
+    total, _ = jax.lax.scan(add, jnp.zeros_like(x[:, 0]), steps)
+    return total / divisor(x, lengths)
+
+
+@answers.right
+def by_cumsum(x, lengths):
+    sums = jnp.cumsum(x, axis=1)[jnp.arange(len(x)), lengths - 1]
+    return jnp.where(lengths[:, None] > 0, sums, 0) / divisor(x, lengths)
+
+
 @answers.right
 def mends_the_result(x, lengths):
     total = jnp.where(real(x, lengths), x, 0).sum(axis=1)

@@ -62,7 +62,7 @@ class ColumnsFirst(Right):
         return super().output(x, kernel.swapaxes(0, 1))
 
 
-@answers.wrong("turns the kernel round")
+@answers.wrong("rotates the kernel")
 class TurnedRound(Right):
     def output(self, x, kernel):
         return super().output(x, kernel[::-1, ::-1])
@@ -74,7 +74,7 @@ class OutputsFirst(Right):
         return {"kernel": draw(key, (self.out_channels, self.size, self.size, x.shape[-1]), x.dtype)}, ()
 
 
-@answers.wrong("The variance of the kernel is")
+@answers.wrong("should have a standard deviation of")
 class DrawnElsewhere(Right):
     def init(self, key, x):
         shape = (self.out_channels, self.size, self.size, x.shape[-1])
@@ -90,6 +90,44 @@ class Promotes(Right):
 # Wrong ones that look right
 
 
+@answers.wrong("should have a standard deviation of")
+class DrawnForTheOutputs(Right):  # another number of inputs, hidden by the shape
+    def init(self, key, x):
+        shape = (self.out_channels, x.shape[-1], self.size, self.size)
+        return {"kernel": draw(key, shape, x.dtype).transpose(2, 3, 1, 0)}, ()
+
+
+@answers.wrong("expected (1, 1, 1, 1)")
+class Squeezed(Right):
+    def output(self, x, kernel):
+        return jnp.squeeze(super().output(x, kernel))
+
+
+@answers.wrong("No gradient reaches `x`")
+class StopsTheGradient(Right):
+    def output(self, x, kernel):
+        return super().output(lax.stop_gradient(x), kernel)
+
+
+@answers.wrong("this asks for `conv_general_dilated`")
+class ThePatchesCall(Right):
+    def output(self, x, kernel):
+        windows = lax.conv_general_dilated_patches(
+            x.reshape(-1, *x.shape[-3:]), (self.size,) * 2, (1, 1), "VALID",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )  # fmt: skip
+        y = windows @ kernel.transpose(2, 0, 1, 3).reshape(-1, self.out_channels)
+        return y.reshape(*x.shape[:-3], *y.shape[1:])
+
+
+@answers.wrong()
+class HeightForWidth(Right):
+    def taps(self, x):
+        height = x.shape[-3] - self.size + 1
+        places = [(i, j) for i in range(self.size) for j in range(self.size)]
+        return [x[..., i : i + height, j : j + height, :] for i, j in places]
+
+
 @answers.wrong()
 class OneBatchAxis(Right):
     def taps(self, x):
@@ -99,6 +137,38 @@ class OneBatchAxis(Right):
 
 
 # Right ones of unusual style
+
+
+@answers.right
+class ByScan(Right):
+    def output(self, x, kernel):
+        height, width = x.shape[-3] - self.size + 1, x.shape[-2] - self.size + 1
+
+        def add(y, place):
+            i, j = place // self.size, place % self.size
+            rows = lax.dynamic_slice_in_dim(x, i, height, x.ndim - 3)
+            return y + lax.dynamic_slice_in_dim(rows, j, width, x.ndim - 2) @ kernel[i, j], None
+
+        y = jnp.zeros((*x.shape[:-3], height, width, self.out_channels), x.dtype)
+        return lax.scan(add, y, jnp.arange(self.size**2))[0]
+
+
+@answers.right
+class ByVmap(Right):
+    def output(self, x, kernel):
+        height, width = x.shape[-3] - self.size + 1, x.shape[-2] - self.size + 1
+
+        def image(x):
+            def at(i, j):
+                return jnp.tensordot(
+                    lax.dynamic_slice(x, (i, j, 0), (*kernel.shape[:2], x.shape[-1])), kernel, 3
+                )
+
+            return jax.vmap(jax.vmap(at, (None, 0)), (0, None))(jnp.arange(height), jnp.arange(width))
+
+        for _ in x.shape[:-3]:
+            image = jax.vmap(image)
+        return image(x)
 
 
 @answers.right

@@ -79,6 +79,28 @@ def a_pair(layers):
     return no_strides(layers), 1
 
 
+@answers.wrong("One integer is asked for")
+def an_array(layers):
+    return jnp.asarray(from_the_end(layers))
+
+
+@answers.wrong("changes the list")
+def empties_the_list(layers):
+    field = 1
+    while layers:
+        size, stride, dilation = layers.pop()
+        field = (field - 1) * stride + dilation * (size - 1) + 1
+    return field
+
+
+@answers.right
+def by_sets(layers):
+    seen = {0}
+    for size, stride, dilation in reversed(layers):
+        seen = {place * stride + i * dilation for place in seen for i in range(size)}
+    return max(seen) - min(seen) + 1
+
+
 @answers.right
 def from_the_end(layers):
     field = 1

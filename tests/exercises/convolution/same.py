@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -49,6 +50,21 @@ def rounds_down(length, size, stride, dilation):
 def floats(length, size, stride, dilation):
     zeros = sum(solution(length, size, stride, dilation))
     return zeros / 2, zeros / 2
+
+
+@answers.wrong("convert with `int()`")
+def arrays(length, size, stride, dilation):
+    return tuple(map(jnp.asarray, solution(length, size, stride, dilation)))
+
+
+@answers.wrong()
+def dilated_size(length, size, stride, dilation):  # dilation * size in place of dilation * (size - 1) + 1
+    return solution(length, dilation * size, stride, 1)
+
+
+@answers.wrong()
+def only_the_parity(length, size, stride, dilation):
+    return (0, 1) if length % 2 == 0 else (1, 1)
 
 
 @answers.wrong("A pair `(before, after)`")

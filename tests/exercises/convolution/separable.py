@@ -82,7 +82,7 @@ class InputsThird(Right):
         return trainables | {"depthwise": trainables["depthwise"].swapaxes(2, 3)}, ()
 
 
-@answers.wrong("*keys used once*")
+@answers.wrong("uses a key twice")
 class OneKey(Right):
     def init(self, key, x):
         return {
@@ -91,7 +91,59 @@ class OneKey(Right):
         }, ()
 
 
+@answers.wrong("uses a key twice")
+class KeyUsedAndSplit(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return trainables | {"depthwise": draw(key, (3, 3, 1, x.shape[-1]), x.dtype)}, ()
+
+
+@answers.wrong("should have a standard deviation of")
+class ReadsTheWrongInputs(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        depthwise = draw(jax.random.fold_in(key, 0), (3, 3, x.shape[-1], 1), x.dtype)
+        return trainables | {"depthwise": depthwise.swapaxes(2, 3)}, ()
+
+
+@answers.wrong("No gradient reaches `depthwise`")
+class StopsTheGradient(Right):
+    def output(self, x, depthwise, pointwise):
+        return super().output(x, lax.stop_gradient(depthwise), pointwise)
+
+
+@answers.wrong()
+class WrapsAround(Right):
+    def output(self, x, depthwise, pointwise):
+        rim = [(0, 0)] * (x.ndim - 3) + [(1, 1), (1, 1), (0, 0)]
+        padded = jnp.pad(x, rim, mode="wrap")
+        return convolve(padded, depthwise, "VALID", x.shape[-1]) @ pointwise
+
+
+@answers.wrong()
+class OneBatchAxis(Right):
+    def output(self, x, depthwise, pointwise):
+        y = lax.conv_general_dilated(
+            x,
+            depthwise,
+            (1, 1),
+            "SAME",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=x.shape[-1],
+        )
+        return y @ pointwise
+
+
 # Right ones of unusual style
+
+
+@answers.right
+class ByVmapOverChannels(Right):
+    def output(self, x, depthwise, pointwise):
+        def channel(image, kernel):
+            return convolve(image[..., None], kernel[..., None])[..., 0]
+
+        return jax.vmap(channel, (-1, -1), -1)(x, depthwise) @ pointwise
 
 
 @answers.right

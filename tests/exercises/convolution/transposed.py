@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.exercises.convolution.transposed import exercise
@@ -19,7 +20,7 @@ def to_shape(x, shape):
     return jnp.pad(x, [(0, wanted - size) for size, wanted in zip(x.shape, shape)])
 
 
-@answers.wrong("turned round by 180 degrees")
+@answers.wrong("rotated by 180 degrees")
 def plain_call(y, kernel, stride, shape):
     x = lax.conv_transpose(y, kernel.swapaxes(2, 3), (stride, stride), "VALID", dimension_numbers=NUMBERS)
     return to_shape(x, shape)
@@ -56,6 +57,36 @@ def first_stride_only(y, kernel, stride, shape):
     return convolve(
         jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), kernel[::-1, ::-1].swapaxes(2, 3), 1
     ).astype(y.dtype)
+
+
+@answers.wrong()
+def always_two(y, kernel, stride, shape):
+    return tuple_of_one(y, kernel, 2, shape)[0]
+
+
+@answers.wrong("No gradient reaches `kernel`")
+def kernel_fixed(y, kernel, stride, shape):
+    return tuple_of_one(y, lax.stop_gradient(kernel), stride, shape)[0]
+
+
+@answers.wrong("No gradient reaches `y`")
+def y_fixed(y, kernel, stride, shape):
+    return tuple_of_one(lax.stop_gradient(y), kernel, stride, shape)[0]
+
+
+@answers.wrong("Under `jax.jit`")
+def through_numpy(y, kernel, stride, shape):
+    return jnp.asarray(np.asarray(tuple_of_one(y, kernel, stride, shape)[0]))
+
+
+@answers.right
+def by_lhs_dilation(y, kernel, stride, shape):
+    last = len(kernel) - 1
+    pads = [(last, shape[axis] - (y.shape[axis] - 1) * stride - 1) for axis in (1, 2)]
+    turned = kernel[::-1, ::-1].swapaxes(2, 3)
+    return lax.conv_general_dilated(
+        y, turned, (1, 1), pads, lhs_dilation=(stride, stride), dimension_numbers=NUMBERS
+    )
 
 
 @answers.right

@@ -1,5 +1,7 @@
 """Answers to the exercise normalization.drop_path."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -103,7 +105,50 @@ class NoKeySaid(Right):
     needs_key = False
 
 
+@answers.wrong("not its gradient by x")
+class StopsTheGradient(Right):
+    def drop(self, x, key):
+        return jax.lax.stop_gradient(super().drop(x, key))
+
+
+@answers.wrong("exactly the rate")
+class AlwaysTheSameNumber(Right):
+    def drop(self, x, key):
+        shape = self.mask_shape(x)
+        order = jax.random.permutation(key, math.prod(shape))
+        return jnp.where((order >= len(order) * self.rate).reshape(shape), x / (1 - self.rate), 0)
+
+
+@answers.wrong("two batch axes in front")
+class OneDrawForAll(Right):  # spread evenly over the examples
+    def drop(self, x, key):
+        shape = self.mask_shape(x)
+        count = math.prod(shape)
+        level = (jax.random.uniform(key) + jnp.arange(count) / max(count, 1)) % 1
+        return jnp.where((level < 1 - self.rate).reshape(shape), x / (1 - self.rate), 0)
+
+
 # Right ones of unusual style
+
+
+@answers.right
+class ByChoice(Right):
+    def drop(self, x, key):
+        factors = jnp.array([0, 1 / (1 - self.rate)], x.dtype)
+        return x * jax.random.choice(
+            key, factors, self.mask_shape(x), p=jnp.array([self.rate, 1 - self.rate])
+        )
+
+
+@answers.right
+class KeyForEach(Right):
+    def drop(self, x, key):
+        flat = x.reshape(math.prod(x.shape[: x.ndim - self.axes]), *x.shape[x.ndim - self.axes :])
+
+        def one(x, key):
+            return jnp.where(jax.random.bernoulli(key, 1 - self.rate), x / (1 - self.rate), 0)
+
+        return jax.vmap(one)(flat, jax.random.split(key, len(flat))).reshape(x.shape)
 
 
 @answers.right

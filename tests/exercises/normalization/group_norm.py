@@ -1,5 +1,6 @@
 """Answers to the exercise normalization.group_norm."""
 
+import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
@@ -109,7 +110,68 @@ class StaysWide(Right):
         return self.normalize(x.astype(jnp.promote_types(x.dtype, jnp.float32))), non_trainables
 
 
+@answers.wrong("take their number from `self.groups`")
+class TwoGroups(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], 2, x.shape[-1] // 2)
+        return standardize(split, (-4, -3, -1)).reshape(x.shape)
+
+
+class ByFormula(Right):
+    def normalize(self, x):
+        split, axes = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups), (-4, -3, -1)
+        mean, variance = split.mean(axes, keepdims=True), split.var(axes, keepdims=True)
+        return self.formula(split, mean, variance).reshape(x.shape)
+
+
+@answers.wrong("Epsilon is missing")
+class NoEpsilon(ByFormula):
+    def formula(self, x, mean, variance):
+        return (x - mean) / jnp.sqrt(variance)
+
+
+@answers.wrong("under the square root")
+class EpsilonOutside(ByFormula):
+    def formula(self, x, mean, variance):
+        return (x - mean) / (jnp.sqrt(variance) + 1e-5)
+
+
+@answers.wrong("loses its digits")
+class OnePass(ByFormula):
+    def formula(self, x, mean, variance):
+        square = jnp.mean(x**2, (-4, -3, -1), keepdims=True)
+        return (x - mean) / jnp.sqrt(jnp.maximum(square - mean**2, 0) + 1e-5)
+
+
+@answers.wrong("not the gradient by x")
+class VarianceFixed(ByFormula):
+    def formula(self, x, mean, variance):
+        return (x - mean) / jnp.sqrt(jax.lax.stop_gradient(variance) + 1e-5)
+
+
+@answers.wrong()
+class Unbiased(ByFormula):
+    def formula(self, x, mean, variance):
+        count = x.shape[-4] * x.shape[-3] * x.shape[-1]
+        return (x - mean) / jnp.sqrt(variance * count / (count - 1) + 1e-5)
+
+
 # Right ones of unusual style
+
+
+@answers.right
+class GroupsInFront(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        front = standardize(jnp.moveaxis(split, -2, -4), (-1, -2, -3))
+        return jnp.moveaxis(front, -4, -2).reshape(x.shape)
+
+
+@answers.right
+class ByVmap(Right):
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        return jax.vmap(lambda part: standardize(part, (-3, -2, -1)), -2, -2)(split).reshape(x.shape)
 
 
 @answers.right

@@ -1,5 +1,6 @@
 """Answers to the exercise normalization.masked."""
 
+import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.exercises.normalization.masked import exercise
@@ -18,13 +19,13 @@ def mean_of_zeros(x, mask):
     return y / jnp.sqrt(variance + 1e-5), mean, variance
 
 
-@answers.wrong("over all places, filled-up ones, too")
+@answers.wrong("over all places, padding, too")
 def mask_ignored(x, mask):
     mean, variance = x.mean((0, 1)), x.var((0, 1))
     return jnp.where(mask[..., None], (x - mean) / jnp.sqrt(variance + 1e-5), 0.0), mean, variance
 
 
-@answers.wrong("counts the filled-up places")
+@answers.wrong("counts the padding")
 def zeros_in_the_variance(x, mask):
     mask = mask[..., None]
     count = jnp.maximum(mask.sum(), 1)
@@ -98,6 +99,68 @@ def selected(x, mask):  # shapes that depend on values: not under jit
     real = x[mask]
     mean, variance = real.mean(0), real.var(0)
     return jnp.where(mask[..., None], (x - mean) / jnp.sqrt(variance + 1e-5), 0.0), mean, variance
+
+
+def by_formula(x, mask, formula):
+    real = mask[..., None]
+    count = jnp.maximum(real.sum(), 1)
+    x = jnp.where(real, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    far = jnp.where(real, x - mean, 0.0)
+    variance = (far**2).sum((0, 1)) / count
+    return formula(far, variance), mean, variance
+
+
+@answers.wrong("is epsilon 1e-5")
+def epsilon_outside(x, mask):
+    return by_formula(x, mask, lambda far, variance: far / (jnp.sqrt(variance) + 1e-5))
+
+
+@answers.wrong("is epsilon 1e-5")
+def another_epsilon(x, mask):
+    return by_formula(x, mask, lambda far, variance: far / jnp.sqrt(variance + 1e-6))
+
+
+@answers.wrong("is epsilon 1e-5")
+def without_epsilon(x, mask):
+    def formula(far, variance):
+        return far / jnp.sqrt(jnp.where(variance == 0, 1, variance))
+
+    return by_formula(x, mask, formula)
+
+
+@answers.wrong("not the gradient by x")
+def variance_fixed(x, mask):
+    return by_formula(x, mask, lambda far, variance: far / jnp.sqrt(jax.lax.stop_gradient(variance) + 1e-5))
+
+
+@answers.wrong("not the gradient by x")
+def mean_fixed(x, mask):
+    mean = jax.lax.stop_gradient(by_formula(x, mask, lambda far, variance: far)[1])
+    far = jnp.where(mask[..., None], x - mean, 0.0)
+    variance = (far**2).sum((0, 1)) / jnp.maximum(mask.sum(), 1)
+    return far / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+@answers.wrong("loses its digits")
+def one_pass(x, mask):
+    real = mask[..., None]
+    count = jnp.maximum(real.sum(), 1)
+    x = jnp.where(real, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    variance = (x**2).sum((0, 1)) / count - mean**2
+    return jnp.where(real, (x - mean) / jnp.sqrt(jnp.maximum(variance, 0) + 1e-5), 0.0), mean, variance
+
+
+@answers.wrong("a fault in the data goes unnoticed")
+def hides_nan(x, mask):
+    return by_formula(jnp.nan_to_num(x), mask, lambda far, variance: far / jnp.sqrt(variance + 1e-5))
+
+
+@answers.wrong("`y` should have the shape")
+def in_another_order(x, mask):
+    y, mean, variance = by_formula(x, mask, lambda far, variance: far / jnp.sqrt(variance + 1e-5))
+    return mean, variance, y
 
 
 # Right ones of unusual style

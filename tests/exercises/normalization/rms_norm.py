@@ -68,7 +68,7 @@ class AxesAsOneAxis(Right):
         return x / jnp.sqrt(jnp.mean(x**2, -self.axes, keepdims=True) + 1e-5)
 
 
-@answers.wrong("under the square root")
+@answers.wrong("Epsilon belongs under")
 class EpsilonOutside(Right):
     def divide(self, x):
         return x / (jnp.sqrt(jnp.mean(x**2, tuple(range(-self.axes, 0)), keepdims=True)) + 1e-5)
@@ -101,7 +101,51 @@ class AlwaysFloat32(Right):
         return self.divide(x.astype(jnp.float32)).astype(x.dtype), non_trainables
 
 
+@answers.wrong("not the gradient by x")
+class StatisticsFixed(Right):
+    def divide(self, x):
+        axes = tuple(range(x.ndim - self.axes, x.ndim))
+        return x / jax.lax.stop_gradient(jnp.sqrt(jnp.mean(x**2, axes, keepdims=True) + 1e-5))
+
+
+@answers.wrong("With `inference_mode=True`")
+class NothingInInference(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return x if inference_mode else super().fwd(x, trainables, non_trainables)[0], non_trainables
+
+
+@answers.wrong("is epsilon 1e-5")
+class AnotherEpsilon(Right):
+    def divide(self, x):
+        axes = tuple(range(x.ndim - self.axes, x.ndim))
+        return x / jnp.sqrt(jnp.mean(x**2, axes, keepdims=True) + 1e-6)
+
+
+@answers.wrong("is epsilon 1e-5")
+class EpsilonAsAFloor(Right):
+    def divide(self, x):
+        axes = tuple(range(x.ndim - self.axes, x.ndim))
+        return x / jnp.sqrt(jnp.maximum(jnp.mean(x**2, axes, keepdims=True), 1e-5))
+
+
+@answers.wrong()
+class AllButTheFirst(Right):
+    def divide(self, x):
+        return x / jnp.sqrt(jnp.mean(x**2, tuple(range(1, x.ndim)), keepdims=True) + 1e-5)
+
+
 # Right ones of unusual style
+
+
+@answers.right
+class ByVmap(Right):
+    def divide(self, x):
+        def one(x):
+            return x / jnp.sqrt(jnp.mean(x**2) + 1e-5)
+
+        for _ in range(x.ndim - self.axes):
+            one = jax.vmap(one)
+        return one(x)
 
 
 @answers.right

@@ -96,6 +96,37 @@ def no_average(averages, x, momentum):
     return {"mean": x.mean(0), "variance": x.var(0, ddof=1)}
 
 
+@answers.wrong("changes the dict")
+def in_place(averages, x, momentum):
+    averages.update(follow(averages, momentum, stop(x).mean(0), stop(x).var(0, ddof=1)))
+    return averages
+
+
+@answers.wrong("For a batch of 7 examples the variance is wrong")
+def for_four_rows(averages, x, momentum):
+    return follow(averages, momentum, stop(x).mean(0), stop(x).var(0) * 4 / 3)
+
+
+@answers.wrong("subtract the mean before you square")
+def one_pass(averages, x, momentum):
+    n, x = len(x), stop(x)
+    mean = x.mean(0)
+    return follow(averages, momentum, mean, ((x**2).mean(0) - mean**2) * n / (n - 1))
+
+
+@answers.wrong("A gradient passes")
+def only_the_mean_is_stopped(averages, x, momentum):
+    return follow(averages, momentum, stop(x).mean(0), x.var(0, ddof=1))
+
+
+@answers.wrong("Under `jax.jit`")
+def asks_for_the_value(averages, x, momentum):
+    x = stop(x)
+    if momentum > 0.5:
+        momentum = 1 - momentum
+    return follow(averages, momentum, x.mean(0), x.var(0, ddof=1))
+
+
 # Right ones of unusual style
 
 

@@ -102,6 +102,38 @@ class OutputStaysWide(Right):
         return x @ self.kernel(wide(trainables["direction"]), wide(trainables["length"])), non_trainables
 
 
+@answers.wrong("not the gradient by `direction`")
+class LengthFixed(Right):
+    def kernel(self, v, g):
+        return g * v / jax.lax.stop_gradient(jnp.linalg.norm(v, axis=0))
+
+
+@answers.wrong("add nothing to their length")
+class WithEpsilon(Right):
+    def kernel(self, v, g):
+        return g * v / (jnp.linalg.norm(v, axis=0) + 1e-3)
+
+
+@answers.wrong("In float16 the squares")
+class NarrowLengths(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        v, g = trainables["direction"].astype(x.dtype), trainables["length"].astype(x.dtype)
+        return x @ (g * v / jnp.sqrt(jnp.sum(v * v, axis=0))), non_trainables
+
+
+@answers.wrong("should have a standard deviation of")
+class DrawnByHe(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return {name: leaf * jnp.asarray(2**0.5, leaf.dtype) for name, leaf in trainables.items()}, ()
+
+
+@answers.wrong()
+class LengthsPositive(Right):
+    def kernel(self, v, g):
+        return super().kernel(v, jnp.abs(g))
+
+
 # Right ones of unusual style
 
 
