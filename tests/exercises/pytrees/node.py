@@ -246,6 +246,9 @@ class ByText(tuple):
     def __eq__(self, other):
         return isinstance(other, ByText) and repr(self) == repr(other)
 
+    def __ne__(self, other):
+        return not self == other
+
     def __hash__(self):
         return hash(repr(self))
 
@@ -255,6 +258,9 @@ class ByHash(tuple):
 
     def __eq__(self, other):
         return isinstance(other, ByHash) and hash(self) == hash(other)
+
+    def __ne__(self, other):
+        return not self == other
 
     __hash__ = tuple.__hash__
 
