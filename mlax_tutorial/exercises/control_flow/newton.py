@@ -116,7 +116,7 @@ def _why_not_newton(got, f, start):
         return ""
     if start == 0.0:
         return (
-            "The slope is 0 here: the step leads to infinity, the next one to NaN, and NaN is not larger than $10^{-5}$, "
+            "The derivative is 0 here: the step leads to infinity, the next one to NaN, and NaN is not larger than $10^{-5}$, "
             "so the loop ends. Nothing is to be done about it."
         )
     for wrong, reason in (
@@ -193,7 +193,7 @@ exercise = Exercise(
     hints=(
         "The carry is the pair `(x, rounds)`; the question and the body both get it whole.",
         "Two conditions on arrays are joined by `&`, each in brackets: Python's `and` would ask for a number.",
-        "`jax.grad(f)(x)` is the slope; the body returns `(x - f(x) / slope, rounds + 1)`.",
+        "`jax.grad(f)(x)` is the derivative; the body returns `(x - f(x) / derivative, rounds + 1)`.",
     ),
     solution=solution,
     check=check,

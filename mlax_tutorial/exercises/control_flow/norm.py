@@ -18,8 +18,8 @@ def check(norm):
         (lambda x: jnp.sum(jnp.abs(x)), "This is the sum of the sizes, which is another length."),
         (lambda x: jnp.sqrt(jnp.mean(x * x)), "You average the squares; they should be added up."),
     ]
-    short = jnp.array([3e-13, 0.0, -4e-13])
-    examples = [(jnp.array([3.0, 0.0, -4.0]),), (jnp.array([-2.0]),)]
+    short, long = jnp.array([3e-15, 0.0, -4e-15]), jnp.array([3e14, 0.0, -4e14])
+    examples = [(jnp.array([3.0, 0.0, -4.0]),), (jnp.array([-2.0]),), (long,)]
     checks.values(norm, solution, examples=examples, recognise=recognise)
     zero, small = norm(jnp.zeros(3)), norm(short)
     checks.returns(lambda x: zero, jnp.zeros(3), shape=(), dtype=jnp.float32)
@@ -41,7 +41,7 @@ def check(norm):
     for x, advice in (
         (
             jnp.zeros(3),
-            "At zero the gradient should be zero. The slope of the root is infinite there, and a "
+            "At zero the gradient should be zero. The derivative of the root is infinite there, and a "
             "`where` behind it comes too late: see to it that the root never sees a 0.",
         ),
         (short, "A short vector has a gradient of length 1, as any other."),
@@ -65,7 +65,7 @@ exercise = Exercise(
     minutes=10,
     why="One zero vector in a batch turns all parameters to NaN in the next update: the double where keeps it from that.",
     hints=(
-        "Where does the NaN come from? The slope of the root at 0 is infinite, and `where` multiplies it by zero.",
+        "Where does the NaN come from? The derivative of the root at 0 is infinite, and `where` multiplies it by zero.",
         "Two `where`s: one so that the root gets something harmless instead of 0, one to pick the result.",
         "`harmless = jnp.where(squares > 0, squares, 1.0)`",
     ),

@@ -39,7 +39,7 @@ def check(settle):
         checks.gradients(settle, solution, jnp.float32(1.0), finite_differences=False)
     except Failed as failure:
         failure.message = (
-            "At 1 no round is needed, so the result is `a` itself, with slope 1: the loop starts from `a`, for the "
+            "At 1 no round is needed, so the result is `a` itself, with derivative 1: the loop starts from `a`, for the "
             f"gradient, too.\n{failure.message}"
         )
         raise

@@ -55,6 +55,7 @@ def check(count):
         (mixed, "table", "an array of bfloat16", "Numbers are counted, not bytes.", mixed),
         (fields, "x", "a dict with a named tuple and a list in it", field, None),
         (fields, "0", "a dict with a named tuple and a list in it", field, None),
+        (numbered, "1", "dicts with numbers as keys", 'The key 1 is another key than "1": compare the keys, not their text.', numbered),
         (boxed, "bias", "a dict with an object of a registered class in it", opened, None),
     ]  # fmt: skip
     for number, (tree, name, text, advice, shown) in enumerate(cases):
@@ -115,7 +116,7 @@ exercise = Exercise(
     title="Count parameters by name",
     stars=2,
     minutes=10,
-    why="Whoever freezes, decays or reports a part of a model chooses leaves by their paths, as you did here.",
+    why="To freeze, decay or report a part of a model you choose leaves by their paths, as you did here.",
     hints=(
         "`jax.tree.leaves_with_path(tree)` gives pairs of a path and a leaf. A path is a tuple of steps.",
         "The step through a dict has the key as `step.key`; steps through lists have no such attribute.",

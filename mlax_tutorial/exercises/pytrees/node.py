@@ -37,6 +37,22 @@ def _linear_class():
     return Linear
 
 
+class _Unit:
+    """Two that are not equal have the same text and the same hash, as Python allows."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __eq__(self, other):
+        return isinstance(other, _Unit) and self.factor == other.factor
+
+    def __hash__(self):
+        return 1
+
+    def __repr__(self):
+        return "Unit()"
+
+
 def _attempt(call, advice=""):
     """What ``call`` returns; an error on the way is the reader's."""
     try:
@@ -76,6 +92,7 @@ def check(node):
     _all_attributes(node)
     _frozen(node)
     _two_classes(node)
+    _by_value(node)
     _transformed(Linear, kernel, bias)
 
 
@@ -242,6 +259,17 @@ def _frozen(node):
     again = _attempt(lambda: jax.tree.map(lambda leaf: 2 * leaf, item), advice)
     if not (hasattr(again, "unit") and again.unit == "m" and jnp.array_equal(again.value, 2 * item.value)):
         raise Failed("A frozen dataclass does not come back as it was.", input="a frozen dataclass")
+
+
+def _by_value(node):
+    Linear = node(_linear_class())
+    meters, feet = (Linear(jnp.ones(2), jnp.ones(1), _Unit(factor)) for factor in (1.0, 0.3048))
+    if _attempt(lambda: jax.tree.structure(meters) == jax.tree.structure(feet)):
+        raise Failed(
+            "Two objects whose static attributes differ but look the same have equal structures: do not compare the text "
+            "of a value, nor its type or its hash. The auxiliary data holds the values, and `==` of the values decides.",
+            input="the names Unit() and Unit(), which are not equal",
+        )
 
 
 def _two_classes(node):

@@ -14,7 +14,7 @@ def solution(jaxpr):
     needed = {variable for variable in jaxpr.outvars if not hasattr(variable, "val")}
     unused = []
     for number, equation in reversed(list(enumerate(jaxpr.eqns))):
-        if needed.isdisjoint(equation.outvars):
+        if needed.isdisjoint(equation.outvars) and not equation.effects:
             unused.append(number)
         else:
             needed.update(variable for variable in equation.invars if not hasattr(variable, "val"))
@@ -63,6 +63,16 @@ def check(dead):
         lax.exp(x)
         return lax.sin(x), 2.0
 
+    def prints(x):
+        y = lax.sin(x)  # needed by the print
+        jax.debug.print("{y}", y=y)
+        lax.cos(x)
+        return lax.exp(x)
+
+    def prints_inside(x):
+        jax.jit(lambda x: jax.debug.print("{x}", x=x))(lax.tanh(x))
+        return x
+
     cases = {
         "lax.cos(x); return lax.exp(lax.sin(x))": first,
         "return lax.sin(lax.cos(x))": all_used,
@@ -74,6 +84,8 @@ def check(dead):
         "values, indices = lax.top_k(x, 2); return indices": second_output,
         "lax.tanh(x); return lax.sin(x), lax.cos(x)": two_outputs,
         "lax.exp(x); return lax.sin(x), 2.0": literal_output,
+        "y = sin(x); jax.debug.print(y); cos(x); return exp(x)": prints,
+        "jax.jit(a function that prints)(tanh(x)); return x": prints_inside,
     }
     for text, function in cases.items():
         jaxpr = jax.make_jaxpr(function)(jnp.ones(3)).jaxpr
@@ -100,6 +112,14 @@ def check(dead):
             if function is two_outputs and set(positions) in ({0, 1}, {0, 2}):
                 reason = (
                     "The program has two outputs, and both are asked for: look at all of `jaxpr.outvars`."
+                )
+            if function in (prints, prints_inside) and (
+                kept := [n for n in positions if n in range(len(equations)) and n not in expected]
+            ):
+                reason = (
+                    f"Equation {kept[-1]} (`{equations[kept[-1]].primitive.name}`) must stay: an equation with effects is "
+                    "not dropped, whether its outputs are needed or not, and so it needs its inputs. Look at "
+                    "`equation.effects`."
                 )
             raise Failed(reason, input=text, expected=expected, got=got)
 
@@ -150,10 +170,11 @@ exercise = Exercise(
     title="Find dead code",
     stars=2,
     minutes=15,
-    why="This is the first thing that is done to your program: what no output needs is dropped before it runs.",
+    why="This is the first thing that is done to your program: what no output and no effect needs is dropped before it runs.",
     hints=(
         "Which variables are needed at the very end? Those in `jaxpr.outvars`. Which equation makes them?",
-        "Go backwards with a set of needed variables: an equation that makes one of them needs all its inputs.",
+        "Go backward with a set of needed variables: an equation that makes one of them needs all its inputs.",
+        "An equation with effects, such as a print, is needed in any case: `equation.effects` is not empty.",
         "Literals, such as 2.0, have a `val` and cannot stand in a set: leave them out.",
     ),
     solution=solution,

@@ -94,6 +94,33 @@ def init_uniform(key, sizes):
     ]
 
 
+def truncated(limit, spread):
+    """``spread``: that of a normal distribution cut at ``limit``."""
+
+    def init_truncated(key, sizes):
+        keys = jax.random.split(key, len(sizes) - 1)
+        return [
+            {
+                "kernel": jax.random.truncated_normal(k, -limit, limit, (m, n)) * jnp.sqrt(2 / m) / spread,
+                "bias": jnp.zeros(n),
+            }
+            for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+        ]
+
+    return init_truncated
+
+
+answers.wrong("not normally distributed")(truncated(2.0, 0.8796))
+answers.wrong("not normally distributed")(truncated(3.0, 0.9866))
+
+
+@answers.wrong("not normally distributed")
+def he_normal_of_jax(key, sizes):
+    draw = jax.nn.initializers.he_normal()  # truncated
+    keys = jax.random.split(key, len(sizes) - 1)
+    return [{"kernel": draw(k, (m, n)), "bias": jnp.zeros(n)} for k, m, n in zip(keys, sizes[:-1], sizes[1:])]
+
+
 @answers.wrong("with a dict for each layer")
 def init_pairs(key, sizes):
     return [(layer["kernel"], layer["bias"]) for layer in solution(key, sizes)]

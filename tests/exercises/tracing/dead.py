@@ -128,13 +128,35 @@ answers.wrong("Return a list of whole numbers")(lambda jaxpr: len(solution(jaxpr
 # Right ones of unusual style, and wrong ones that look right
 
 
+@answers.wrong("an equation with effects")
+def drops_effects(jaxpr):
+    return sorted(set(by_recursion(jaxpr)) | {i for i, e in enumerate(jaxpr.eqns) if not e.outvars})
+
+
+answers.wrong("an equation with effects")(
+    functools.partial(with_outputs, lambda jaxpr: {v for v in jaxpr.outvars if not hasattr(v, "val")})
+)
+
+
+@answers.wrong("an equation with effects")
+def keeps_effects_but_not_their_inputs(jaxpr):
+    live = solution_without_effects(jaxpr)
+    return [i for i in live if not jaxpr.eqns[i].effects]
+
+
+def solution_without_effects(jaxpr):
+    return with_outputs(lambda jaxpr: {v for v in jaxpr.outvars if not hasattr(v, "val")}, jaxpr)
+
+
 @answers.right
 def until_nothing_changes(jaxpr):
-    live, before = set(), None
+    live, before = {i for i, e in enumerate(jaxpr.eqns) if e.effects}, None
     while live != before:
         before = live
         needed = [*jaxpr.outvars, *(v for i in live for v in jaxpr.eqns[i].invars)]
-        live = {i for i, e in enumerate(jaxpr.eqns) if any(v is w for v in e.outvars for w in needed)}
+        live = {
+            i for i, e in enumerate(jaxpr.eqns) if e.effects or any(v is w for v in e.outvars for w in needed)
+        }
     return [i for i in range(len(jaxpr.eqns)) if i not in live]
 
 
@@ -150,6 +172,11 @@ def by_recursion(jaxpr):
 
     for v in jaxpr.outvars:
         visit(v)
+    for i, e in enumerate(jaxpr.eqns):
+        if e.effects:
+            live.add(i)
+            for v in e.invars:
+                visit(v)
     return set(range(len(jaxpr.eqns))) - live
 
 
