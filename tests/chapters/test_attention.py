@@ -1,4 +1,4 @@
-"""Chapter 20: the layer that its reader writes obeys the laws, sorts, and decodes as the whole would."""
+"""*Attention*: the layer that its reader writes obeys the laws, sorts, and decodes as the whole would."""
 
 import jax
 import jax.numpy as jnp

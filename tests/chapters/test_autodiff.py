@@ -1,4 +1,4 @@
-"""Autodiff: what its reader writes agrees with JAX's own transformations, and finds a derivative that is wrong."""
+"""*Autodiff*: what its reader writes agrees with JAX's own transformations, and finds a derivative that is wrong."""
 
 import jax
 import jax.numpy as jnp

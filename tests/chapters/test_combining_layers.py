@@ -1,4 +1,4 @@
-"""Chapter 13: the containers that its reader writes hold a network that learns, and agree with the package's."""
+"""*Combining layers*: the containers that its reader writes hold a network that learns, and agree with the package's."""
 
 import jax
 import jax.numpy as jnp

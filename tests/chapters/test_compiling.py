@@ -1,4 +1,4 @@
-"""Chapter 5: padded or not, the server answers alike; what the chapter says of donation, on either end of the versions."""
+"""*Shapes, memory, compiling ahead*: padded or not, the server answers alike; what the chapter says of donation, on either end of the versions."""
 
 import functools
 import warnings

@@ -1,4 +1,4 @@
-"""Chapter 17: the layers that its reader writes make a network that learns, and obey the laws."""
+"""*Convolution and pooling*: the layers that its reader writes make a network that learns, and obey the laws."""
 
 import jax
 import jax.numpy as jnp

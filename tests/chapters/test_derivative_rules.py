@@ -1,4 +1,4 @@
-"""Derivative rules: those that its reader writes fit their functions, and the pieces compute what the whole does."""
+"""*Derivative rules of your own*: those that its reader writes fit their functions, and the pieces compute what the whole does."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Chapter 11: the network, the loss and the step that its reader writes in plain JAX learn to tell clothes apart."""
+"""*A first network*: the network, the loss and the step that its reader writes in plain JAX learn to tell clothes apart."""
 
 import jax
 

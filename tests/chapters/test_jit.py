@@ -1,4 +1,4 @@
-"""Chapter 4: the cache that its reader writes finds and misses as JAX's own does, and what the chapter says of several devices."""
+"""*jit*: the cache that its reader writes finds and misses as JAX's own does, and what the chapter says of several devices."""
 
 import jax
 import jax.numpy as jnp

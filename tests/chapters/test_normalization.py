@@ -1,4 +1,4 @@
-"""Chapter 18: the layers that its reader writes obey the laws, agree with the package's, and make deep networks that learn."""
+"""*Normalization and dropout*: the layers that its reader writes obey the laws, agree with the package's, and make deep networks that learn."""
 
 import jax
 import jax.numpy as jnp

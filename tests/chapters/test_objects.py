@@ -1,4 +1,4 @@
-"""Chapter 21: the module class that its reader writes trains a network, keeps state, and is the one that exercises are graded with."""
+"""*From functions to objects*: the module class that its reader writes trains a network, keeps state, and is the one that exercises are graded with."""
 
 import ast
 import inspect

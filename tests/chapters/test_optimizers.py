@@ -1,4 +1,4 @@
-"""Chapter 15: the optimizers that its reader types obey the laws, agree with Optax, and train the network of chapter 11."""
+"""*Optimizers*: the optimizers that its reader types obey the laws, agree with Optax, and train the part's first network."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Chapter 14: the casts, the loss scale and the rounding that its reader writes train the network of the part."""
+"""*Precision*: the casts, the loss scale and the rounding that its reader writes train the network of the part."""
 
 import jax
 import jax.numpy as jnp

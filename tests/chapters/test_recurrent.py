@@ -1,4 +1,4 @@
-"""Chapter 19: the cells that its reader writes obey the laws, remember, and read what is padded."""
+"""*Recurrent layers*: the cells that its reader writes obey the laws, remember, and read what is padded."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Chapter 16: the loop that its reader writes trains, stops early, and goes on from its own checkpoint, bit for bit."""
+"""*The training loop*: the loop that its reader writes trains, stops early, and goes on from its own checkpoint, bit for bit."""
 
 # reads: book/_src/training_loop.md
 

@@ -39,10 +39,12 @@ def test_it_trains(few, capsys):
     )
 
 
-def test_it_is_small():
+def test_its_size_is_told():
     trainables, _ = jax.eval_shape(fashion_conv.MODEL.init, jax.random.key(0), jnp.ones((1, 28, 28, 1)))
     count = sum(leaf.size for leaf in jax.tree.leaves(trainables))
-    assert count < 100_000 and f"{count:,} weights" in fashion_conv.__doc__
+    assert f"{count:,} weights" in fashion_conv.__doc__
+    # reads: examples/README.md
+    assert f"{count:,} weights" in (fashion_conv.RESULT.parents[1] / "README.md").read_text()
 
 
 def test_pooling_is_that_of_the_library():
@@ -146,7 +148,7 @@ def test_the_recorded_accuracy_is_what_the_readme_says():
     if not fashion_conv.RESULT.is_file():
         pytest.skip("no run of the example is recorded yet")
     result = json.loads((fashion_conv.RESULT).read_text())
-    assert result["accuracy"] >= 0.92 and result["images"] == {"train": 60_000, "test": 10_000}
+    assert result["accuracy"] >= 0.934 and result["images"] == {"train": 60_000, "test": 10_000}
     assert (
         f"{result['accuracy']:.2%}".replace("%", " %")
         in (fashion_conv.RESULT.parents[1] / "README.md").read_text()
