@@ -88,7 +88,7 @@ def overlaps(tree, pattern):
 
 
 @answers.wrong("a question mark, too")
-def only_brackets(tree, pattern):
+def only_brackets_for_fnmatch(tree, pattern):
     wanted = pattern.replace("[", "[[]")
     return {path: leaf for path, leaf in paths(tree).items() if fnmatch.fnmatchcase(path, wanted)}
 
