@@ -70,13 +70,19 @@ def check(Center):
             text = "The mean did not move in training."
         raise Failed(text, input={"x": X, "rate": 0.5}, expected=moved, got=module.mean.value)
     _under_jit(module)
-    if not np.isclose(_default(checks.make(Center, 3)), 0.1):
+    slope = jax.grad(lambda x: module(x, training=False).sum())(jnp.asarray(X))
+    if not np.allclose(slope, 1):
+        raise Failed("The output is right, but its gradient with respect to x is lost.", got=slope)
+    other = checks.make(Center, 2)
+    other(jnp.array([[1.0, 3.0], [1.0, 1.0]]))
+    mean = np.asarray(other.mean.value)
+    if mean.shape != (2,) or not np.isclose(mean[1], 2 * mean[0]):
+        raise Failed(
+            "This is wrong for two features and an input of two axes: take the sizes from `features` and `x`.",
+            expected=np.array([0.1, 0.2]), got=mean,
+        )  # fmt: skip
+    if not np.isclose(mean[0], 0.1):
         raise Failed("The rate should be 0.1 unless another one is given.")
-
-
-def _default(module):
-    module(jnp.ones((1, 3)))
-    return float(module.mean.value[0])
 
 
 def _box(module, name):

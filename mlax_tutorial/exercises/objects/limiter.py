@@ -40,6 +40,12 @@ def check(Limiter):
     arguments = jnp.asarray(MATRIX), {"gain": jnp.asarray(gain)}, {"largest": jnp.asarray(largest)}
     _state(subject(layer).fwd(*arguments)[1], seen, largest, "in training")
     _state(subject(layer).fwd(*arguments, inference_mode=True)[1], largest, seen, "in inference")
+    half = jnp.asarray(MATRIX, jnp.float16)
+    kept = subject(layer).fwd(half, *arguments[1:])[1]["largest"]
+    if kept.dtype != jnp.float32:
+        raise Failed(
+            f"The new state has the dtype of the old one: here float32 for a float16 input, got {kept.dtype}."
+        )
     checks.obeys_laws(layer, MATRIX)
 
 

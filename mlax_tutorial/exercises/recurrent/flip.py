@@ -1,5 +1,6 @@
 """Turn each sequence around within its length."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -40,6 +41,17 @@ def check(flip):
         raise Failed(
             "With NaN in the padding, the real steps are wrong: pick steps by an index, do not add or multiply.",
             got=got,
+        )
+    half = np.arange(1, 9, dtype=np.float16).reshape(1, 8, 1)
+    got = flip(jnp.asarray(half), jnp.array([7]))
+    if getattr(got, "shape", None) == half.shape and got.dtype != half.dtype:
+        raise Failed(f"For a float16 input the result should be float16, got {got.dtype}.", got=got)
+    checks.same(got, solution(jnp.asarray(half), jnp.array([7])), input={"x": half, "lengths": np.array([7])})
+    ones = jnp.asarray(X)
+    slope = jax.grad(lambda x: jnp.sum(flip(x, jnp.asarray(lengths)) * ones))(ones)
+    if not np.allclose(slope, right):
+        raise Failed(
+            "The values are right, and their gradient is lost: a step hands its gradient back to the step it came from."
         )
     checks.works_under_jit(flip, jnp.asarray(X), jnp.array([5, 0, 2]))
     checks.jaxpr(flip, jnp.asarray(X), jnp.asarray(lengths), forbids=["while", "scan"])

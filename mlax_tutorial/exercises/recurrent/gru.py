@@ -56,9 +56,11 @@ def check(GRUCell):
         for i, (name, shape) in enumerate(shapes.items())
     }
     _compare(cell, w)
+    _gradients(cell, w)
     # Those that cost most are tests of the package's loop more than of a cell.
     costly = {"finite in half precision", "gradients", "init sharded", "keys used once", "a reused key is caught",
-              "inference needs no key", "vmap equals loop", "scan and checkpoint", "shard_map"}  # fmt: skip
+              "inference needs no key", "vmap equals loop", "scan and checkpoint", "shard_map",
+              "eager equals jit", "batch equals loop"}  # fmt: skip
     checks.obeys_laws(nn.Recurrent(cell), np.stack([X, -X]), but=costly)
 
 
@@ -120,20 +122,44 @@ def _compare(cell, w):
         )
 
 
-def _step(w, turned=False, before=False, swapped=False, bias="inside", forget=False, reset=True):
+def _gradients(cell, w):
+    @jax.jit
+    def gradients(h, w):
+        total = lambda h, w: jnp.sum(cell.step(h, jnp.asarray(X), w)[0])  # noqa: E731
+        return jax.grad(total, (0, 1))(h, w)
+
+    of_h, of_w = gradients(jnp.asarray(H), jax.tree.map(jnp.asarray, w))
+    wanted = np.zeros(H.shape)
+    for place in np.ndindex(H.shape):
+        ahead, behind = H.astype(np.float64), H.astype(np.float64)
+        ahead[place] += 1e-4
+        behind[place] -= 1e-4
+        wanted[place] = (_step(w, h_0=ahead) - _step(w, h_0=behind)).sum() / 2e-4
+    if not np.allclose(of_h, wanted, rtol=1e-2, atol=1e-3):
+        raise Failed(
+            "The new state is right, but its gradient with respect to the old state is not: let it through every place where h stands.",
+            expected=wanted.astype(np.float32),
+            got=of_h,
+        )
+    for name, gradient in of_w.items():
+        if not np.any(np.asarray(gradient)):
+            raise Failed(f'No gradient reaches `trainables["{name}"]`, so it would never be trained.')
+
+
+def _step(w, turned=False, before=False, swapped=False, bias="inside", forget=False, reset=True, h_0=H):
     sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
-    x, h = X @ w["input_kernel"] + w["bias"], H @ w["recurrent_kernel"]
+    x, h = X @ w["input_kernel"] + w["bias"], h_0 @ w["recurrent_kernel"]
     (xr, xz, xn), (hr, hz, hn) = np.split(x, 3, -1), np.split(h, 3, -1)
     r, z = sigmoid(xr + hr), sigmoid(xz + hz)
     if swapped:
         r, z = z, r
     u, b = w["recurrent_kernel"][:, -2:], w["recurrent_bias"]
     r = r if reset else 1.0
-    inner = (r * H) @ u + b if before else r * hn + {"inside": r * b, "outside": b, "none": 0}[bias]
+    inner = (r * h_0) @ u + b if before else r * hn + {"inside": r * b, "outside": b, "none": 0}[bias]
     n = np.tanh(xn + inner)
     if forget:
         return (1 - z) * n
-    return z * n + (1 - z) * H if turned else (1 - z) * n + z * H
+    return z * n + (1 - z) * h_0 if turned else (1 - z) * n + z * h_0
 
 
 exercise = Exercise(

@@ -84,14 +84,19 @@ def _gradients(truncated, carry, xs, given):
 
 
 def _size(truncated, carry):
-    sizes = []
-    for length in (8, 40):
-        program = jax.make_jaxpr(lambda carry, xs: truncated(_step, carry, xs, 4))
-        sizes.append(len(str(program(carry, jnp.zeros(length)))))
-    if sizes[1] > 1.5 * sizes[0]:
+    def size(length, every):
+        program = jax.make_jaxpr(lambda carry, xs: truncated(_step, carry, xs, every))
+        return len(str(program(carry, jnp.zeros(length))))
+
+    small = size(8, 4)
+    if size(40, 4) > 1.5 * small:
         raise Failed(
             "The program grows with the length: a Python loop over the chunks is unrolled. Put a `scan` over the chunks around the `scan` "
             "over their steps."
+        )
+    if size(40, 20) > 1.5 * small:
+        raise Failed(
+            "The program grows with `every`: a Python loop over the steps of a chunk is unrolled. Use `scan` there, too."
         )
 
 

@@ -1,5 +1,6 @@
 """Answers to the exercise objects.center."""
 
+import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.exercises.objects._modules import Module, Parameter, Variable
@@ -100,6 +101,24 @@ class NoModule:
 
 
 answers.right(Right)
+
+
+@answers.wrong("gradient with respect to x is lost")
+class StopsTheInput(Right):
+    def __call__(self, x, training=True):
+        return super().__call__(jax.lax.stop_gradient(x), training) + 0 * x
+
+
+@answers.wrong("wrong for two features")
+class TwoAxes(Right):
+    def moved(self, x):
+        return self.mean.value + self.rate * (x.mean(axis=(0, 1)) - self.mean.value)
+
+
+@answers.wrong()
+class ThreeFeatures(Right):
+    def __init__(self, features, rate=0.1):
+        super().__init__(3, rate)
 
 
 @answers.right

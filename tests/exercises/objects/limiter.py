@@ -89,6 +89,13 @@ class SignedLargest(Right):
         return jnp.maximum(largest, x.reshape(-1, x.shape[-1]).max(axis=0))
 
 
+@answers.wrong("The new state has the dtype of the old one")
+class StateLikeInput(Right):
+    def fwd(self, *args, **options):
+        y, state = super().fwd(*args, **options)
+        return y, {"largest": state["largest"].astype(y.dtype)}
+
+
 answers.right(Right)
 
 

@@ -68,6 +68,31 @@ def as_a_regular_expression(tree, pattern):
     return {path: leaf for path, leaf in paths(tree).items() if re.fullmatch(wanted, path)}
 
 
+@answers.wrong("Upper and lower case differ")
+def any_case(tree, pattern):
+    wanted = ".*".join(map(re.escape, pattern.split("*")))
+    return {path: leaf for path, leaf in paths(tree).items() if re.fullmatch(wanted, path, re.IGNORECASE)}
+
+
+@answers.wrong("Upper and lower case differ")
+def overlaps(tree, pattern):
+    first, *_, last = pattern.split("*") * 2 if "*" not in pattern else pattern.split("*")
+    wanted = ".*".join(map(re.escape, pattern.split("*")))
+
+    def matches(path):
+        if pattern.count("*") != 1:
+            return re.fullmatch(wanted, path)
+        return path.startswith(first) and path.endswith(last)
+
+    return {path: leaf for path, leaf in paths(tree).items() if matches(path)}
+
+
+@answers.wrong("a question mark, too")
+def only_brackets_for_fnmatch(tree, pattern):
+    wanted = pattern.replace("[", "[[]")
+    return {path: leaf for path, leaf in paths(tree).items() if fnmatch.fnmatchcase(path, wanted)}
+
+
 @answers.right
 def escapes_all(tree, pattern):
     wanted = re.compile(re.escape(pattern).replace(r"\*", ".*"))

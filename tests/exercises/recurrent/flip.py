@@ -74,6 +74,23 @@ def multiplies(x, lengths):
     return jnp.einsum("bts,bsf->btf", jax.nn.one_hot(index, x.shape[1]), x)
 
 
+@answers.wrong("should be float16")
+def always_float32(x, lengths):
+    return by_vmap(x.astype(jnp.float32), lengths)
+
+
+@answers.wrong("gradient is lost")
+def no_gradient(x, lengths):
+    return jax.lax.stop_gradient(by_vmap(x, lengths))
+
+
+@answers.wrong()
+def five_steps(x, lengths):
+    t = jnp.arange(5)
+    index = jnp.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)
+    return jnp.take_along_axis(x, index[:, :, None], axis=1)
+
+
 # Right ones of unusual style
 
 
@@ -98,3 +115,10 @@ def by_sorting(x, lengths):
     t = jnp.arange(x.shape[1])
     order = jnp.argsort(jnp.where(t < lengths[:, None], -t, t), axis=1)
     return x[jnp.arange(len(x))[:, None], order]
+
+
+@answers.right
+def by_scatter(x, lengths):
+    t = jnp.arange(x.shape[1])
+    index = jnp.where(t < lengths[:, None], lengths[:, None] - 1 - t, t)
+    return jnp.zeros_like(x).at[jnp.arange(len(x))[:, None], index].set(x)

@@ -110,6 +110,25 @@ class StopsTheState(Right):
         return carry, super().step(carry, x, trainables)[1]
 
 
+@answers.wrong("its gradient with respect to the old state is not")
+class StopsTheGradient(Right):
+    def step(self, carry, x, trainables):
+        return super().step(jax.lax.stop_gradient(carry), x, trainables)
+
+
+@answers.wrong("No gradient reaches")
+class FixedBias(Right):
+    def step(self, carry, x, trainables):
+        fixed = jax.lax.stop_gradient(trainables["recurrent_bias"])
+        return super().step(carry, x, trainables | {"recurrent_bias": fixed})
+
+
+@answers.wrong()
+class OneBatchAxis(Right):
+    def init_carry(self, x):
+        return jnp.zeros((x.shape[0], self.features), x.dtype)
+
+
 # Right ones of unusual style
 
 

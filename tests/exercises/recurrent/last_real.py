@@ -62,6 +62,30 @@ def no_gradient(ys, lengths):
     return jax.lax.stop_gradient(jnp.where(lengths[:, None] > 0, picked, 0))
 
 
+@answers.wrong("should be float16")
+def always_float32(ys, lengths):
+    picked = ys[jnp.arange(len(ys)), lengths - 1]
+    return jnp.where(lengths[:, None] > 0, picked, jnp.zeros(picked.shape))
+
+
+@answers.wrong("A NaN in a real step is lost")
+def hides_every_nan(ys, lengths):
+    picked = jnp.nan_to_num(ys)[jnp.arange(len(ys)), lengths - 1]
+    return jnp.where(lengths[:, None] > 0, picked, 0)
+
+
+@answers.wrong()
+def three_rows(ys, lengths):
+    picked = ys[jnp.arange(3), lengths - 1]
+    return jnp.where(lengths[:, None] > 0, picked, 0)
+
+
+@answers.wrong("wrong for two sequences of 5 steps")
+def four_steps(ys, lengths):
+    picked = ys[jnp.arange(len(ys)), jnp.clip(lengths - 1, 0, 3)]
+    return jnp.where(lengths[:, None] > 0, picked, 0)
+
+
 # Right ones of unusual style
 
 
@@ -83,3 +107,9 @@ def by_mask(ys, lengths):
 def by_padding(ys, lengths):
     padded = jnp.concatenate([jnp.zeros_like(ys[:, :1]), ys], axis=1)
     return padded[jnp.arange(len(ys)), lengths]
+
+
+@answers.right
+def filled(ys, lengths):
+    outside = jnp.where(lengths > 0, lengths - 1, ys.shape[1])
+    return ys.at[jnp.arange(len(ys)), outside].get(mode="fill", fill_value=0)

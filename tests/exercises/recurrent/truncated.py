@@ -77,6 +77,22 @@ def starts_anew(step, carry, xs, every):
     return jax.tree.map(lambda leaf: leaf[-1], last), ys.reshape(-1)
 
 
+@answers.wrong("The program grows with `every`")
+def unrolls_a_chunk(step, carry, xs, every):
+    def chunk(carry, part):
+        number, part = part
+        carry = jax.tree.map(lambda c: jnp.where(number > 0, jax.lax.stop_gradient(c), c), carry)
+        ys = []
+        for x in part:
+            carry, y = step(carry, x)
+            ys.append(y)
+        return carry, jnp.stack(ys)
+
+    chunks = xs.reshape(-1, every, *xs.shape[1:])
+    carry, ys = jax.lax.scan(chunk, carry, (jnp.arange(len(chunks)), chunks))
+    return carry, ys.reshape(-1, *ys.shape[2:])
+
+
 # Right ones of unusual style
 
 

@@ -114,6 +114,16 @@ def unrolls(step, state, first, key, size, temperature):
     return jnp.stack(indices)
 
 
+@answers.wrong("without `unroll`")
+def asks_to_unroll(step, state, first, key, size, temperature):
+    def one(carry, key):
+        logits, state = step(*carry)
+        index = jax.random.categorical(key, logits / temperature)
+        return (state, index), index
+
+    return lax.scan(one, (state, first), jax.random.split(key, size), unroll=size)[1]
+
+
 # Right ones of unusual style
 
 
