@@ -11,13 +11,13 @@ from tests.chapters import assembled
 
 @pytest.fixture(scope="module")
 def code():
-    names = "cast make_loss make_step train to_nearest by_chance stochastic_round scaled_gradients all_finite accept"
+    names = "cast make_loss make_step train to_nearest stochastically stochastic_round scaled_gradients all_finite accept"
     return assembled.definitions("precision", *names.split(), "images", "labels", "first")
 
 
 def test_weights_in_bfloat16_learn(code):
     optimizer, losses = optim.Adam(1e-4), {}
-    for name in ("to_nearest", "by_chance"):
+    for name in ("to_nearest", "stochastically"):
         step = code["make_step"](code["make_loss"]("bfloat16"), optimizer, code[name])
         weights = code["cast"](code["first"], "bfloat16")
         state = weights, optimizer.init(weights)
@@ -25,7 +25,7 @@ def test_weights_in_bfloat16_learn(code):
             step, state, jax.random.key(0), code["images"], code["labels"], 60
         )
         assert {leaf.dtype.name for leaf in jax.tree.leaves(weights)} == {"bfloat16"}
-    assert losses["by_chance"][-10:].mean() < 0.75 * losses["by_chance"][0]
+    assert losses["stochastically"][-10:].mean() < 0.75 * losses["stochastically"][0]
 
 
 def test_gradients_are_those_without_a_scale(code):

@@ -43,7 +43,7 @@ def separately(q, k, v, size, scale=True):
     return np.stack([plain(q, k[i : i + size], v[i : i + size], scale) for i in range(0, len(k), size)])
 
 
-def unscaled(q, k, v, size, both):
+def unscaled(q, k, v, size):
     """Sums of pieces with maxima of their own; earlier ones are not scaled."""
     total, normalizer = 0.0, 0.0
     for i in range(0, len(k), size):
@@ -51,6 +51,12 @@ def unscaled(q, k, v, size, both):
         weights = np.exp(logits - logits.max(-1, keepdims=True))
         total, normalizer = total + weights @ v[i : i + size], normalizer + weights.sum(-1, keepdims=True)
     return total / normalizer
+
+
+def summed(q, k, v):
+    """The values weighted by exponentials that are not divided by their sum."""
+    logits = np.float64(q) @ k.T / np.sqrt(q.shape[-1])
+    return np.exp(logits - logits.max(-1, keepdims=True)) @ v
 
 
 def check(chunked):
@@ -71,7 +77,8 @@ def check(chunked):
         (apart.sum(axis=0), "Each piece has a softmax of its own: divide once, by the sum over all pieces, at the end."),
         (apart[-1], "Only the last piece counts: the carry is not added to."),
         (plain(q, k, v, scale=False), "The division by the square root of d is missing."),
-        (unscaled(q, k, v, size, True), "Each piece is scaled to a maximum of its own, but the sums of earlier pieces are not scaled to the new one: times exp(old - new)."),
+        (summed(q, k, v), "The sums are right, but the weights do not add up to 1: divide by their sum at the end."),
+        (unscaled(q, k, v, size), "Each piece is scaled to a maximum of its own, but the sums of earlier pieces are not scaled to the new one: times exp(old - new)."),
     ]  # fmt: skip
     same(got, plain(q, k, v), recognise, size=size)
 
@@ -92,6 +99,15 @@ def check(chunked):
             got=function(*map(jnp.asarray, low)),
         )
 
+    moved = np.cos(np.arange(20.0)).reshape(5, 4), k[::-1], v[::-1]
+    slope = (plain(*(a + 1e-4 * b for a, b in zip((q, k, v), moved))) - plain(q, k, v)) / 1e-4
+    along = jax.jit(lambda arrays, moved: jax.jvp(lambda q, k, v: chunked(q, k, v, size), arrays, moved)[1])
+    tangents = tuple(jnp.asarray(a, jnp.float32) for a in moved)
+    if not close(along(tuple(map(jnp.asarray, (q, k, v))), tangents), slope, 1e-2):
+        raise Failed(
+            "The result is right, but its gradient is not: let it flow to the query, the keys and the values."
+        )
+
     queries, keys = 50, 64
     specs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((queries, 4), (keys, 4), (keys, 3))]
     with under("`jax.make_jaxpr`"):
@@ -99,6 +115,12 @@ def check(chunked):
     found = [equation for _, equation in jaxprs.walk(program)]
     if "scan" not in {equation.primitive.name for equation in found}:
         raise Failed("There is no `scan` in the jaxpr: go through the pieces with `jax.lax.scan`.")
+    steps = {equation.params["length"] for equation in found if equation.primitive.name == "scan"}
+    if not steps & {7, 8}:  # seven where the first piece stands before the loop
+        raise Failed(
+            "For 64 keys in pieces of 8 the scan should make 8 steps, a piece of keys in each, but it makes "
+            f"{' and '.join(map(str, sorted(steps)))}.",
+        )
     shapes = [v.aval.shape for equation in found for v in equation.outvars if hasattr(v.aval, "shape")]
     largest = max(shapes, key=math.prod)
     if math.prod(largest) >= queries * keys:

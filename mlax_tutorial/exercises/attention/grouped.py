@@ -7,11 +7,15 @@ import numpy as np
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.attention._chapter import attend, lecun_normal
-from mlax_tutorial.exercises.layers._layers import compare, variables
+from mlax_tutorial.exercises.attention._compare import array, close, same
+from mlax_tutorial.exercises.layers._layers import drawn, subject, variables
 
 # A softmax in float32 is welcome ("dtype inside"). The others compile much; what people get wrong here breaks none of them, or is looked at above.
 LEFT_OUT = (
     "dtype inside",
+    "inference needs no key",
+    "eager equals jit",
+    "batch equals loop",
     "gradients",
     "shard_map",
     "init sharded",
@@ -63,17 +67,24 @@ def by_hand(x, weights, heads, kv_heads, serves, scaled=True, causal=False):
     return y.reshape(x.shape) @ weights["out"], y.reshape(x.shape)
 
 
+def answer(layer, x, weights, moved):
+    """The output, and what it changes by as the weights move, in one program."""
+    return jax.jvp(lambda weights: layer.fwd(x, weights, ())[0], (weights,), (moved,))
+
+
 def check(GroupedAttention):
-    heads, kv_heads, features, length = 4, 2, 8, 3
+    heads, kv_heads, features, length = 4, 2, 32, 3
     layer = checks.make(GroupedAttention, heads, kv_heads)
     x = np.sin(np.arange(2.0 * length * features)).reshape(2, length, features).astype(np.float32)
-    shapes = {"query": (8, 8), "key": (8, 4), "value": (8, 4), "out": (8, 8)}
-    drawn, _ = variables(layer, x, shapes)
-    if np.array_equal(drawn["key"], drawn["value"]) or np.array_equal(drawn["query"], drawn["out"]):
+    shapes = {"query": (32, 32), "key": (32, 16), "value": (32, 16), "out": (32, 32)}
+    made, _ = variables(layer, x, shapes)
+    if np.array_equal(made["key"], made["value"]) or np.array_equal(made["query"], made["out"]):
         raise Failed(
             "Kernels of the same shape are the same numbers: each needs a key of its own, `jax.random.split(key, 4)`."
         )
-    numbers = np.cos(np.arange(200.0)).astype(np.float32)
+    for name, kernel in made.items():
+        drawn(kernel, f'trainables["{name}"]', features**-0.5, f"`lecun_normal` of the shape {kernel.shape}")
+    numbers = (np.cos(np.arange(1100.0)) / 2).astype(np.float32)
     weights = {name: numbers[i : i + a * b].reshape(a, b) for i, (name, (a, b)) in enumerate(shapes.items())}
     neighbors, tiled = [0, 0, 1, 1], [0, 1, 0, 1]
     expected, inner = by_hand(x, weights, heads, kv_heads, neighbors)
@@ -84,7 +95,17 @@ def check(GroupedAttention):
         (by_hand(x, weights, heads, kv_heads, neighbors, scaled=False)[0], "The logits are not divided by the square root of `head_dim`."),
         (inner, 'The last kernel, `trainables["out"]`, is missing.'),
     ]  # fmt: skip
-    compare(layer, x, weights, (), expected, recognise)
+    moved = {name: kernel[::-1] for name, kernel in weights.items()}
+    y, along = jax.jit(lambda *arrays: answer(subject(layer), *arrays))(x, weights, moved)
+    array(y, x.shape, np.float32, "output")
+    same(y, expected, recognise, "output", tolerance=1e-3)
+
+    def at(step):
+        shifted = {name: weights[name] + np.float64(step) * moved[name] for name in weights}
+        return by_hand(x, shifted, heads, kv_heads, neighbors)[0]
+
+    if not close(along, (at(1e-4) - at(-1e-4)) / 2e-4, 1e-2):
+        raise Failed("The output is right, but its gradient is not: let it flow to all four kernels.")
     checks.obeys_laws(layer, x, but=LEFT_OUT)
 
 

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.programs import under
 from mlax_tutorial.exercises.attention._compare import array, same
 
 
@@ -27,15 +28,19 @@ def check(batch_mask):
         (causal.T & keys & queries, "Queries see *later* keys: the causal mask is transposed. Rows are queries."),
         ((place[:, None] > place) & keys & queries, "A query should see itself, too: `>=`."),
         (~expected, "This is the opposite: `True` means that a query may look."),
+        (expected | np.eye(size, dtype=bool), "A padded query sees itself here, and should see nothing."),
+        (causal & (place >= size - lengths[:, None])[:, None, :], "This is padding in front: here the first tokens are real, and padding is at the end."),
+        (np.broadcast_to(expected[0], (4, 5, 5)), "All sentences get the mask of the first one: each has a length of its own."),
+        (causal & (place < np.maximum(lengths, 1)[:, None])[:, :, None], "A sentence may have no real token at all: then no query sees anything."),
         (np.broadcast_to(causal, (4, 5, 5)), "The lengths make no difference: padding is missing."),
         (causal & (place <= lengths[:, None])[:, None, :] & (place <= lengths[:, None])[:, :, None], "One token of padding counts as real: places begin at 0, so a token is real where its place is below the length."),
     ]  # fmt: skip
-    got = batch_mask(jnp.asarray(lengths), size)
+    with under("`jax.jit`"):
+        got = jax.jit(lambda lengths: batch_mask(lengths, size))(jnp.asarray(lengths))
     array(got, (4, size, size), name="mask", lengths=lengths, size=size)
     if got.dtype != jnp.bool_:
         raise Failed(f"The mask should be Boolean, got {got.dtype}: compare instead of multiplying.", got=got)
     same(got, expected, recognise, "mask", lengths=lengths, size=size)
-    checks.works_under_jit(lambda lengths: batch_mask(lengths, 3), jnp.array([2, 3]))
     outline = jax.eval_shape(lambda lengths: batch_mask(lengths, 4), jax.ShapeDtypeStruct((7,), jnp.int32))
     if outline.shape != (7, 4, 4):
         raise Failed(f"For seven sentences of size 4 the shape should be (7, 4, 4), got {outline.shape}.")

@@ -67,12 +67,33 @@ def grows(query, key, value, cache):
     return y, {"key": keys, "value": values, "place": cache["place"] + 1}
 
 
-@answers.wrong()
+@answers.wrong("older keys, which are still within")
 def only_the_modulo_is_allowed(query, key, value, cache):
     """After the first round it forgets the older keys."""
     place, size = cache["place"], len(cache["key"])
     keys, values = written(key, value, cache, place % size)
     allowed = jnp.arange(size)[None] <= place % size
+    return attend(query, keys, values, allowed), {"key": keys, "value": values, "place": place + 1}
+
+
+@answers.wrong("The cache that came in was changed")
+def changes_what_it_got(query, key, value, cache):
+    y, new = exercise.answer(query, key, value, cache)
+    cache.update(new)
+    return y, cache
+
+
+@answers.wrong()
+def takes_zeros_for_empty(query, key, value, cache):
+    y, new = exercise.answer(query, key, value, cache)
+    return attend(query, new["key"], new["value"], (new["key"] != 0).any(axis=(1, 2))[None]), new
+
+
+@answers.wrong()
+def not_itself(query, key, value, cache):
+    place, size = cache["place"], len(cache["key"])
+    keys, values = written(key, value, cache, place % size)
+    allowed = jnp.arange(size)[None] < place
     return attend(query, keys, values, allowed), {"key": keys, "value": values, "place": place + 1}
 
 

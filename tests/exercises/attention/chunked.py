@@ -105,6 +105,36 @@ def unrolled(query, key, value, size):
     return jax.nn.softmax(jnp.concatenate(logits, axis=-1)) @ value
 
 
+@answers.wrong("should make 8 steps")
+def other_pieces(query, key, value, size):
+    return online(query, key, value, 1)
+
+
+@answers.wrong("should make 8 steps")
+def scans_over_queries(query, key, value, size):
+    def one(carry, row):
+        return carry, jax.nn.softmax(row @ key.T / math.sqrt(len(row))) @ value
+
+    return jax.lax.scan(one, None, query)[1]
+
+
+@answers.wrong("its gradient is not")
+def without_gradient(query, key, value, size):
+    return jax.lax.stop_gradient(exercise.answer(query, key, value, size))
+
+
+@answers.wrong("divide by their sum at the end")
+def not_divided(query, key, value, size):
+    logits = query @ key.T / math.sqrt(query.shape[-1])
+    largest = logits.max(axis=-1, keepdims=True)
+
+    def body(total, piece):
+        return total + jnp.exp(query @ piece[0].T / math.sqrt(query.shape[-1]) - largest) @ piece[1], None
+
+    start = jnp.zeros((len(query), value.shape[-1]))
+    return jax.lax.scan(body, start, pieces_of(key, value, size))[0]
+
+
 @answers.right
 def lowest_finite(query, key, value, size):
     return online(query, key, value, size, begin=jnp.finfo(jnp.float32).min)

@@ -86,12 +86,41 @@ class OneKey(Right):
         return {name: lecun_normal(key, (features, size), x.dtype) for name, size in sizes.items()}, ()
 
 
-@answers.wrong('`trainables["key"]` should have the shape (8, 4)')
+@answers.wrong('`trainables["key"]` should have the shape (32, 16)')
 class FullKeys(Right):
     def init(self, key, x):
         names = "query", "key", "value", "out"
         shape = x.shape[-1], x.shape[-1]
         return {n: lecun_normal(k, shape, x.dtype) for n, k in zip(names, jax.random.split(key, 4))}, ()
+
+
+@answers.wrong("should have a standard deviation of 0.177")
+class StandardNormal(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        keys = jax.random.split(jax.random.fold_in(key, 1), 4)
+        leaves, structure = jax.tree.flatten(trainables)
+        return structure.unflatten([jax.random.normal(k, w.shape, w.dtype) for k, w in zip(keys, leaves)]), ()
+
+
+@answers.wrong("should have a standard deviation of 0.177")
+class TransposedDraw(Right):
+    """The initializer takes the number of outputs for that of inputs."""
+
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        keys = jax.random.split(jax.random.fold_in(key, 1), 4)
+        return {
+            name: lecun_normal(k, kernel.shape[::-1], x.dtype).T
+            for k, (name, kernel) in zip(keys, trainables.items())
+        }, ()
+
+
+@answers.wrong("is constant")
+class ZeroOut(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return trainables | {"out": jnp.zeros_like(trainables["out"])}, ()
 
 
 # Wrong ones that look right
@@ -128,6 +157,13 @@ class AcrossTheBatch(Right):
         return attend(*swapped).swapaxes(0, -3)
 
 
+@answers.wrong("its gradient is not")
+class NoGradientToTheKeys(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        stopped = trainables | {"key": jax.lax.stop_gradient(trainables["key"])}
+        return super().fwd(x, stopped, non_trainables)
+
+
 # Right ones of unusual style
 
 
@@ -141,6 +177,17 @@ class ByGroups(Right):
         logits = jnp.einsum("...qhgd,...khd->...hgqk", query, key) / math.sqrt(d)
         y = jnp.einsum("...hgqk,...khd->...qhgd", jax.nn.softmax(logits), value)
         return y.reshape(*y.shape[:-3], self.heads, d)
+
+
+@answers.right
+class HeadByHead(Right):
+    def mix(self, query, key, value):
+        groups = self.heads // self.kv_heads
+        one = [
+            attend(query[..., [h], :], key[..., [h // groups], :], value[..., [h // groups], :])
+            for h in range(self.heads)
+        ]
+        return jnp.concatenate(one, axis=-2)
 
 
 @answers.right

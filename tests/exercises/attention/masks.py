@@ -62,6 +62,26 @@ def python_numbers(lengths, size):
     return jnp.stack([jnp.tri(size, dtype=bool) & (jnp.arange(size) < int(n)) for n in lengths])
 
 
+@answers.wrong("A padded query sees itself")
+def sees_itself(lengths, size):
+    return exercise.answer(lengths, size) | jnp.eye(size, dtype=bool)
+
+
+@answers.wrong("padding in front")
+def in_front(lengths, size):
+    return jnp.tri(size, dtype=bool) & (jnp.arange(size) >= size - lengths[:, None])[:, None, :]
+
+
+@answers.wrong("the mask of the first one")
+def first_sentence(lengths, size):
+    return jnp.broadcast_to(exercise.answer(lengths[:1], size), (len(lengths), size, size))
+
+
+@answers.wrong("no real token at all")
+def one_at_least(lengths, size):
+    return exercise.answer(jnp.maximum(lengths, 1), size)
+
+
 @answers.right
 def by_vmap(lengths, size):
     def one(length):
