@@ -97,3 +97,8 @@ def test_a_fence_that_is_never_closed():
 def test_a_fence_that_nobody_knows():
     with pytest.raises(fences.FenceError, match="no fence is called 'tipp'.*predict"):
         fences.to_notebook(":::{tipp}\ntext\n:::", "a")
+
+
+def test_the_title_of_an_aside_ends_as_it_should():
+    assert "> *Why?* So." in fences.to_notebook(":::{aside} Why?\nSo.\n:::", "book/jit")
+    assert "> *A word.* So." in fences.to_notebook(":::{aside} A word\nSo.\n:::", "book/jit")

@@ -100,7 +100,8 @@ def _portable(fence: Fence) -> str | None:
     if fence.kind == "predict":
         return _quotation(f"**{fence.title or 'Predict'}**\n\n{body}")
     if fence.kind == "aside":
-        return _quotation(f"*{fence.title or 'Aside'}.* {body}")
+        title = fence.title or "Aside"
+        return _quotation(f"*{title}{'' if title.endswith(('?', '!')) else '.'}* {body}")
     if fence.kind in BOXES:
         return _quotation(f"**{fence.title or BOXES[fence.kind]}**\n\n{body}")
     raise FenceError(f"no fence is called {fence.kind!r}: known are {', '.join(sorted(KINDS))}")
