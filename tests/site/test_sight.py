@@ -153,7 +153,7 @@ def test_arrow_keys_work_after_a_click_on_a_figure(opened, fault):
     """On the figure itself, not on one of its controls."""
     page = opened()
     figures = page.locator(".viz-figure:has(.viz-bar)").all()
-    assert len(figures) == 5
+    assert len(figures) == 10
     for figure in figures:
         slider = figure.locator(".viz-range")
         if fault:
