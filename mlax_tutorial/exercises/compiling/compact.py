@@ -44,7 +44,7 @@ def check(compact):
         shown = {"x": x, "size": size}
         if jnp.shape(values) == expected.shape and values.dtype == x.dtype:
             _recognise(values, expected, x, shown)
-        checks.same(values, jnp.asarray(expected), input=shown, where="the first part")
+        checks.same(values, jnp.asarray(expected), input=shown, where="in the first part")
         if not isinstance(count, jax.Array) or not jnp.issubdtype(count.dtype, jnp.integer) or count.shape:
             raise Failed(
                 "The second part should be an integer array of shape (), such as `jnp.sum` gives of Booleans.",
@@ -72,6 +72,14 @@ def _recognise(values, expected, x, shown):
         raise Failed(
             "The places that are left over should be 0. An index of -1, or one beyond the end, gives the last element, and 0 the "
             "first: put zeros there afterwards, with a mask.",
+            input=shown,
+            expected=expected,
+            got=values,
+        )
+    x = np.asarray(x, np.float32)
+    if not right and np.array_equal(got, np.pad(x[x >= 0], (0, len(got)))[: len(got)]):
+        raise Failed(
+            "An element that is 0 is taken for positive: ask for `x > 0`.",
             input=shown,
             expected=expected,
             got=values,

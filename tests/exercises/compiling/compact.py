@@ -25,6 +25,18 @@ def last_element(x, size):
     return x[places], jnp.sum(x > 0)
 
 
+@answers.wrong("is taken for positive")
+def zeros_too(x, size):
+    places = jnp.flatnonzero(x >= 0, size=size, fill_value=len(x))
+    return jnp.pad(x, (0, 1))[places], jnp.sum(x >= 0)
+
+
+@answers.wrong()
+def another_element(x, size):
+    values, count = solution(x, size)
+    return values.at[0].add(1), count
+
+
 @answers.wrong("another order")
 def in_order_of_size(x, size):
     values, count = solution(x, size)
