@@ -13,8 +13,7 @@ PYTHON := .venv/bin/python
 PYTEST := -m pytest -q -n 2 --dist loadfile
 # Files that passed before, in the environment that is named, are left out; see "What is remembered" in CONTRIBUTING.md.
 PASSED := -p tools.passed.plugin --passed
-# On the newest JAX the chapters are compared in each run; the record says which of them take long and come first.
-NEWEST := $(PASSED) newest --passed-under tests
+NEWEST := $(PASSED) newest
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
 NBVAL := --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html
@@ -93,7 +92,7 @@ gallery: .venv/.made ## picture every component in every state into _build/galle
 	$(PYTHON) -m tests.site.gallery _build/gallery
 
 test-site: book ## the rendered book in a browser
-	$(PYTHON) -m pytest -q -n 2 --dist loadgroup tests/site
+	$(PYTHON) -m pytest -q -n 2 --dist loadgroup -p tools.passed.pages tests/site
 
 # They compile without optimizations, in two thirds of the time. Left out is what does not depend on JAX or runs on the newest
 # alone (benchmarks); `make test-colab` runs the chapters.

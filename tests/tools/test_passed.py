@@ -10,6 +10,7 @@ import pytest
 from tools import project
 from tools.passed import Record, Refused, circumstances, record
 from tools.passed.dependencies import Project
+from tools.passed.pages import MODULE, Pages
 from tools.passed.plugin import _options
 
 UNIT = "tests/test_sums.py"
@@ -485,3 +486,70 @@ def test_an_edited_record_is_told_and_everything_runs(root, environment):
     path.write_text(path.read_text().replace('"key": "', '"key": "0'))
     status, said = run(root, "tests", environment=environment)
     assert "3 passed" in said and "is refused" in said and "repair" in said
+
+
+# Pages of a built site
+
+PAGE = '<link href="../_static/style.css?v=0123abcd"><img src="../_images/plot.png">'
+SITE = {
+    "_static/style.css": "body {}",
+    "_static/searchindex.js": "[]",
+    "_images/plot.png": "a picture",
+    "_images/other.png": "another picture",
+    "book/jit.html": PAGE,
+    "book/vmap.html": "<p>vmap</p>",
+    "search.html": "<p>search</p>",
+}
+
+
+@pytest.fixture
+def site(root) -> pathlib.Path:
+    write(root, MODULE, "from package.sums import double\n\ndef test_page(name):\n    pass\n")
+    for name, text in SITE.items():
+        path = root / "site" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    visits(root).note({"book/jit.html": 2.0, "book/vmap.html": 2.0, "search.html": 2.0})
+    assert left(root) == {"book/jit.html", "book/vmap.html", "search.html"}
+    return root / "site"
+
+
+def visits(root, version="Chromium 1"):
+    return Pages(root / "site", root=root, version=version)
+
+
+def left(root, **options):
+    return {
+        page
+        for page in ("book/jit.html", "book/vmap.html", "search.html")
+        if visits(root, **options).covers(page)
+    }
+
+
+@pytest.mark.parametrize(
+    "name, text, visited",
+    [
+        ("book/jit.html", PAGE + "<p>more</p>", {"book/jit.html"}),
+        ("book/jit.html", PAGE.replace("?v=0123abcd", ""), set()),
+        ("_images/plot.png", "new", {"book/jit.html"}),
+        ("_images/other.png", "new", set()),
+        ("_static/searchindex.js", "[1]", {"search.html"}),
+        ("_static/style.css", "p {}", {"book/jit.html", "book/vmap.html", "search.html"}),
+        ("_static/new.js", "", {"book/jit.html", "book/vmap.html", "search.html"}),
+    ],
+)
+def test_a_page_is_visited_again_when_what_its_reader_gets_changed(site, name, text, visited):
+    (site / name).write_text(text)
+    assert left(site.parent) == {"book/jit.html", "book/vmap.html", "search.html"} - visited
+
+
+def test_pages_are_visited_again_by_another_browser_and_by_other_tests(site):
+    assert not left(site.parent, version="Chromium 2")
+    write(site.parent, "package/deepest.py", "TWO = 3\n")
+    assert not left(site.parent)
+
+
+def test_a_page_that_failed_or_vanished_loses_its_line(site):
+    (site / "search.html").unlink()
+    visits(site.parent).note({"book/jit.html": None})
+    assert visits(site.parent).units() == ["book/vmap.html"]

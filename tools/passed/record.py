@@ -28,7 +28,7 @@ class Refused(Exception):
     """A record that was not written by this tool."""
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
 
@@ -39,7 +39,7 @@ def _tool() -> list[str]:
 
 
 def _seal(environment: str, line: dict) -> str:
-    return _digest("passed", environment, line["unit"], line["key"], repr(line["seconds"]))
+    return digest("passed", environment, line["unit"], line["key"], repr(line["seconds"]))
 
 
 class Record:
@@ -83,7 +83,7 @@ class Record:
         """Taken when it is first asked for, before the unit runs: what changes meanwhile has not passed."""
         if unit not in self._keys:
             contents = [(name, self._project.digest(name)) for name in self.files(unit)]
-            self._keys[unit] = _digest(unit, self.environment, self._settings, contents, _tool())
+            self._keys[unit] = digest(unit, self.environment, self._settings, contents, _tool())
         return self._keys[unit]
 
     def covers(self, unit: str) -> bool:
@@ -105,7 +105,7 @@ class Record:
         return max((line["seconds"] for line in self._lines if line["unit"] == unit), default=0.0)
 
     def _is_sampled(self, unit: str) -> bool:
-        return int(_digest(self._head, self.environment, unit), 16) % SAMPLE == 0
+        return int(digest(self._head, self.environment, unit), 16) % SAMPLE == 0
 
     def _is_committed(self, unit: str) -> bool:
         return not self._uncommitted or not set(self._uncommitted) & set(self.files(unit))
@@ -168,6 +168,9 @@ class Record:
         unit = line["unit"]
         if unit in outcomes:
             return outcomes[unit] is not None and line["key"] == self.key(unit)
+        return self.exists(unit)
+
+    def exists(self, unit: str) -> bool:
         return (self.root / unit).exists()
 
     # The file
