@@ -10,6 +10,8 @@ import pathlib
 import re
 import subprocess
 
+import pytest
+
 from tools import project
 from tools.passed.record import Record, digest
 from tools.site import browser
@@ -78,39 +80,50 @@ def _hash(content: bytes) -> str:
     return digest(content.hex())
 
 
-# Pytest's part. Controller and workers decide alike, from the same files, which nobody writes before the end.
+# Pytest's part. The process that was started decides; workers of xdist are told.
 
 
 def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        left_out = config.workerinput.get("pages_left_out", ())
+        config.pluginmanager.register(_Worker(left_out), "passed-pages")
+        return
     whole = [pathlib.Path(each).resolve() for each in config.args] == [project.ROOT / "tests" / "site"]
     if whole and SITE.is_dir() and "MLAX_SITE" not in os.environ:
-        config.pluginmanager.register(_Visits(), "passed-pages")
+        config.pluginmanager.register(_Controller(Pages()), "passed-pages")
 
 
-class _Visits:
-    def __init__(self):
-        self.record, self.outcomes, self.seconds = Pages(), {}, {}
-        self.left_out = {name for name in browser.pages(SITE) if self.record.covers(name)}
+def _page(test: str) -> str | None:
+    found = UNIT.match(test)
+    return found and found[1]
+
+
+class _Worker:
+    def __init__(self, left_out):
+        self.left_out = set(left_out)
 
     def pytest_collection_modifyitems(self, config, items):
-        gone = [item for item in items if self.unit(item.nodeid) in self.left_out]
-        config.hook.pytest_deselected(items=gone)
+        gone = {item for item in items if _page(item.nodeid) in self.left_out}
+        config.hook.pytest_deselected(items=sorted(gone, key=lambda item: item.nodeid))
         items[:] = [item for item in items if item not in gone]
 
-    def unit(self, test):
-        found = UNIT.match(test)
-        return found and found[1]
+
+class _Controller(_Worker):
+    def __init__(self, record):
+        super().__init__(name for name in browser.pages(SITE) if record.covers(name))
+        self.record, self.outcomes, self.seconds = record, {}, {}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node):
+        node.workerinput["pages_left_out"] = sorted(self.left_out)
 
     def pytest_runtest_logreport(self, report):
-        if unit := self.unit(report.nodeid):
-            self.outcomes[unit] = self.outcomes.get(unit, True) and report.passed
-            self.seconds[unit] = self.seconds.get(unit, 0.0) + report.duration
+        if page := _page(report.nodeid):
+            self.outcomes[page] = self.outcomes.get(page, True) and report.passed
+            self.seconds[page] = self.seconds.get(page, 0.0) + report.duration
 
-    def pytest_sessionfinish(self, session):
-        if not hasattr(session.config, "workerinput"):
-            self.record.note(
-                {unit: self.seconds[unit] if fine else None for unit, fine in self.outcomes.items()}
-            )
+    def pytest_sessionfinish(self):
+        self.record.note({page: self.seconds[page] if fine else None for page, fine in self.outcomes.items()})
 
     def pytest_terminal_summary(self, terminalreporter):
         if said := self.record.summary():

@@ -28,7 +28,7 @@ def halved(png: bytes) -> Image.Image:
 
 def small(picture: Image.Image) -> Image.Image:
     """As it is stored: 128 colors, rare ones among them."""
-    return picture.quantize(128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    return picture.quantize(128, method=Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
 
 
 def differences(stored: Image.Image, seen: Image.Image) -> list[str]:
