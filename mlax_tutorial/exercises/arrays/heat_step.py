@@ -20,7 +20,7 @@ def check(heat_step):
             "The rod comes back as it was. `.at[…].add(…)` returns a new array and leaves the old one alone: give "
             "the new one a name (`u = u.at[…]…`).",
         ),
-        (one_by_one, "A point is computed from a neighbour that has already been changed."),
+        (one_by_one, "A point is computed from a neighbor that has already been changed."),
         (heat_step_set, "The source sets the temperature to 1; it must add 1 to what is there."),
         (ends_first, "The ends are set to 0 before the source is added: the order matters."),
         (no_ends, "The two ends are not 0."),
@@ -37,7 +37,12 @@ def check(heat_step):
         (lambda u, source: solution(u, 0), "The source adds no heat."),
         (
             ends_before,
-            "The ends are set to 0 before the heat spreads: their neighbours have to feel what was there.",
+            "The ends are set to 0 before the heat spreads: their neighbors have to feel what was there.",
+        ),
+        (
+            source_of_before,
+            "The source adds 1 to the temperature from before the heat spread: within one chain of `.at`, `u` is still "
+            "the old rod. `.add(1.0)` adds to the new one.",
         ),
     ]
     both = inputs.together(
@@ -71,6 +76,11 @@ def ends_first(u, source):
 def no_ends(u, source):
     u = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
     return u.at[source].add(1.0)
+
+
+def source_of_before(u, source):
+    spread = u.at[1:-1].add(0.25 * (u[:-2] - 2 * u[1:-1] + u[2:]))
+    return spread.at[source].set(u[source] + 1.0).at[0].set(0.0).at[-1].set(0.0)
 
 
 def ends_before(u, source):

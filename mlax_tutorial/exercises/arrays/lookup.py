@@ -61,6 +61,15 @@ def check(lookup):
         )
     )
     checks.values(lookup, solution, drawn, examples=[(table, everything)], recognise=recognise)
+    gap = table.at[0, 0].set(jnp.nan)
+    got = lookup(gap, everything)
+    if not bool(jnp.isnan(got[5, 0])):
+        raise Failed(
+            "You replace NaN after reading, so a NaN that stands in the table is lost, too; and `nan_to_num` changes "
+            "infinite numbers as well. Decide by the ids which rows are zeros.",
+            input={"table": gap, "ids": everything},
+            got=got,
+        )
     endless = table.at[-1].set(jnp.inf)
     got, expected = lookup(endless, everything), solution(endless, everything)
     if got.shape == expected.shape and bool(jnp.isnan(got).any()):

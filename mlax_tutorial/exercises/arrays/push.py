@@ -102,7 +102,7 @@ exercise = Exercise(
     title="Write one row in place",
     stars=3,
     minutes=15,
-    why="The source says that a new array is returned, and the machine writes one row: that is how caches, buffers and "
+    why="The code says that a new array is returned, and the machine writes one row: that is how caches, buffers and "
     "parameters are updated in this book.",
     hints=(
         "First make it right: `.at[…].set`, and `%` for the place. `len(buffer)` is a plain number, even under `jit`.",

@@ -51,7 +51,13 @@ def copy(u, source):
     return jnp.asarray(in_place(np.array(u), source))
 
 
-answers.wrong("before the heat spreads: their neighbours")(ends_before)
+answers.wrong("before the heat spreads: their neighbors")(ends_before)
+
+
+@answers.wrong("adds 1 to the temperature from before")
+def one_chain(u, source):
+    inner = u[1:-1] + 0.25 * (u[:-2] - 2 * u[1:-1] + u[2:])
+    return u.at[1:-1].set(inner).at[source].set(u[source] + 1.0).at[0].set(0.0).at[-1].set(0.0)
 
 
 @answers.wrong("The source adds no heat")

@@ -85,6 +85,17 @@ def clips(table, ids):
     return jnp.take(table, ids, axis=0, mode="clip")
 
 
+@answers.wrong("You replace NaN after reading")
+def nan_to_num(table, ids):
+    return jnp.nan_to_num(jnp.take(table, jnp.where(ids < 0, len(table), ids), axis=0))
+
+
+@answers.wrong("You replace NaN after reading")
+def no_nan(table, ids):
+    rows = jnp.take(table, jnp.where(ids < 0, len(table), ids), axis=0)
+    return jnp.where(jnp.isnan(rows), 0, rows)
+
+
 @answers.wrong("You multiply the rows")
 def one_hot(table, ids):
     return jax.nn.one_hot(ids, len(table), dtype=table.dtype) @ table

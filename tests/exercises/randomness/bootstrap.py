@@ -168,6 +168,6 @@ def few_samples_again(key, x, statistic, count):
 
 
 @answers.wrong()
-def neighbours_share(key, x, statistic, count):
+def neighbors_share(key, x, statistic, count):
     rows = jax.random.randint(key, ((count + 1) // 2, len(x)), 0, len(x))
     return jax.vmap(lambda row: statistic(x[row]))(jnp.repeat(rows, 2, axis=0)[:count])
