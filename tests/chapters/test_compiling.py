@@ -44,11 +44,13 @@ NEW = jax.__version_info__ >= (0, 12)
     "function, gone, warned",
     [
         (lambda x: 2 * x, True, False),
-        (lambda x: x.astype(jnp.int32), NEW, not NEW),  # as many bytes
+        (lambda x: x.astype(jnp.int32), NEW, not NEW),  # as many elements, and as many bytes
         (lambda x: jnp.sum(x), False, True),
-        (lambda x: x > 0, False, not NEW),
+        (lambda x: x > 0, False, not NEW),  # as many elements, fewer bytes
+        (lambda x: x.astype(jnp.float16), False, not NEW),
+        (lambda x: jnp.tile(x.astype(jnp.int16), 2), False, True),  # as many bytes, more elements
     ],
-    ids=["alike", "another dtype", "smaller", "bool"],
+    ids=["alike", "another dtype", "smaller", "bool", "half precision", "twice as many"],
 )
 def test_where_a_donated_array_goes(function, gone, warned):
     assert donated(function, jnp.ones((4, 4)), donate_argnums=0) == (gone, warned)

@@ -1,5 +1,7 @@
 """*jit*: the cache that its reader writes finds and misses as JAX's own does, and what the chapter says of several devices."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +14,7 @@ from tests.chapters import assembled
 
 @pytest.fixture(scope="module")
 def code():
-    return assembled.definitions("jit", "our_jit", "smooth", "square_root", "line_at", "PureLine")
+    return assembled.definitions("jit", "our_jit", "smooth", "square_root", "line_at", "PureLine", "TreeLine")
 
 
 def test_the_readers_cache(code):
@@ -44,7 +46,20 @@ def test_the_server_answers_alike(code):
 
 def test_a_root_and_a_line(code):
     assert abs(code["square_root"](7.0) - 7**0.5) < 1e-3
-    assert code["PureLine"](2.0, 1.0).at(5.0) == 11.0
+    assert code["PureLine"](2.0, 1.0).at(5.0) == code["TreeLine"](2.0, 1.0).at(5.0) == 11.0
+
+
+def test_options_of_a_decorator():
+    def powers(x, count):
+        return sum(x**i for i in range(count))
+
+    both = [functools.partial(jax.jit, static_argnames="count")(powers)]
+    if jax.__version_info__ >= (0, 8, 1):
+        both.append(jax.jit(static_argnames="count")(powers))
+    else:
+        with pytest.raises(TypeError):
+            jax.jit(static_argnames="count")
+    assert all(decorated(2.0, 3) == 7.0 for decorated in both)
 
 
 def mesh(kind, name="i"):

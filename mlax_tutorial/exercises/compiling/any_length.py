@@ -25,7 +25,15 @@ def check(any_length):
     def rows_only(x, y):
         return jnp.sum(x, axis=1) * jnp.sum(y)
 
-    exported = any_length(rows_only)
+    try:
+        exported = any_length(rows_only)
+    except Failed as failure:
+        if "mixing of symbolic scopes" in failure.message:
+            failure.message = (
+                "Letters of two calls of `symbolic_shape` do not go together, as JAX says below: make both in one call, "
+                f'`symbolic_shape("rows, columns")`.\n{failure.message}'
+            )
+        raise
     if exported is None:
         raise Failed("Your function returned None: is a `return` missing?")
     if not isinstance(exported, export.Exported):

@@ -55,7 +55,14 @@ def check(Settings):
         fast(1.0, checks.make(Settings, *other))
         if len(runs) == known:  # equal to another of these
             raise Failed(f"`Settings{other}` shares a program with settings of other {by}.")
-    if settings == (3, 2.0) or settings == "settings" or settings == None:  # noqa: E711
+    try:
+        alike = settings == (3, 2.0) or settings == "settings" or settings == None  # noqa: E711
+    except AttributeError:
+        raise Failed(
+            "Your `__eq__` fails for an object of another class, which has no `rounds`. Ask first whether it is one of "
+            "the settings: `isinstance(other, Settings)`."
+        ) from None
+    if alike:
         raise Failed("An object of another class is equal to the settings.")
     for name in ("rounds", "scale"):
         try:

@@ -81,6 +81,14 @@ def in_a_scope(function):
     return export.export(jax.jit(lambda x, y: function(x, y)))(*types(shape, shape[1:]))
 
 
+@answers.wrong("Letters of two calls")
+def two_calls(function):
+    (rows,) = export.symbolic_shape("rows")
+    (columns,) = export.symbolic_shape("columns")
+    x = jax.ShapeDtypeStruct((rows, columns), jnp.float32)
+    return export.export(jax.jit(function))(x, jax.ShapeDtypeStruct((columns,), jnp.float32))
+
+
 @answers.wrong()
 def at_least_two_columns(function):
     rows, columns = export.symbolic_shape("rows, columns", constraints=["columns >= 2"])

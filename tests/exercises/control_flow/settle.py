@@ -73,7 +73,7 @@ def one_late(a):
     return body(x, None)[0]
 
 
-@answers.wrong("no `scan`")
+@answers.wrong("copies of the body")
 def unrolled(a):
     x = a
     for _ in range(20):

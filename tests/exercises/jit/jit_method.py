@@ -98,7 +98,7 @@ def method_one_class(method):
     return jitted
 
 
-@answers.wrong("has no attribute 'extra'")
+@answers.wrong("the object that it is given has none")
 def method_namespace(method):
     import types
 

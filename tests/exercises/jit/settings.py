@@ -79,6 +79,18 @@ class WithSlots:
     scale: float = 1.0
 
 
+@answers.wrong("fails for an object of another class")
+class Unasked:
+    def __init__(self, rounds, scale):
+        self.rounds, self.scale = rounds, scale
+
+    def __eq__(self, other):
+        return (self.rounds, self.scale) == (other.rounds, other.scale)
+
+    def __hash__(self):
+        return hash((self.rounds, self.scale))
+
+
 @answers.wrong()
 class ATuple(NamedTuple):  # equal to any tuple with the same numbers
     rounds: int
