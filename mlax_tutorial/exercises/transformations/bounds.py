@@ -52,8 +52,8 @@ def bounds_after(equation, intervals):
         return [(products.min(axis=0), products.max(axis=0))]
     if name == "dot_general":
         (c, d), (r, s) = [[(high + sign * low) / 2 for low, high in intervals] for sign in (1, -1)]
-        centre, radius = bind(c, d), bind(abs(c), s) + bind(r, abs(d)) + bind(r, s)
-        return [(centre - radius, centre + radius)]
+        center, radius = bind(c, d), bind(abs(c), s) + bind(r, abs(d)) + bind(r, s)
+        return [(center - radius, center + radius)]
     raise NotImplementedError(f"no bounds for {name}")
 
 
@@ -76,7 +76,7 @@ def check(bounds):
     four = "A product of two intervals lies between the smallest and the largest of four products: each end with each."
     matrix = (
         "A column of the matrix may hold both signs, so that neither end of the input gives the end of the result. "
-        "Centre and radius: $cW$ and $r|W|$."
+        "Center and radius: $cW$ and $r|W|$."
     )
     inside = "Go into the program that the equation holds, with the intervals of its inputs."
     three = (low, high)
@@ -192,7 +192,7 @@ exercise = Exercise(
         "high. `neg` swaps them; `sub` is low minus high, and high minus low.",
         "`mul`: minimum and maximum of the four products of ends. Products of ends may differ in shape where one is a "
         "literal: `jnp.broadcast_arrays`.",
-        "`dot_general`, with centre c = (low + high) / 2 and radius r = (high - low) / 2 of each input: the centre is "
+        "`dot_general`, with center c = (low + high) / 2 and radius r = (high - low) / 2 of each input: the center is "
         "c₁·c₂, and the radius |c₁|·r₂ + r₁·|c₂| + r₁·r₂.",
     ),
     solution=solution,

@@ -65,6 +65,9 @@ def check(rounded):
         bits = lax.bitcast_convert_type(x, jnp.uint32) & jnp.uint32(0xFFFF0000)
         return lax.bitcast_convert_type(bits, jnp.float32)
 
+    def half(x):
+        return x.astype(jnp.bfloat16)
+
     low = _to_bfloat16
     run(
         "a product, x @ w",
@@ -121,7 +124,14 @@ def check(rounded):
         convolve,
         images,
         kernels,
-        why=((convolve, "Convolutions are products as well: `conv_general_dilated`."),),
+        why=(
+            (convolve, "Convolutions are products as well: `conv_general_dilated`."),
+            (
+                lambda images, kernels: convolve(half(images), half(kernels)).astype(jnp.float32),
+                "The products are added up in bfloat16, since the rounded inputs have that dtype. Round them, and convert "
+                "them back to float32.",
+            ),
+        ),
     )
 
     def exact(x, w):

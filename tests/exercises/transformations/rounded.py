@@ -59,6 +59,16 @@ answers.wrong("Products of elements stay")(
 )
 
 
+@answers.wrong("added up in bfloat16")
+def left_in_bfloat16(function):
+    def rule(bind, left, right, **params):
+        if jaxprs.asks_for_highest(params["precision"]):
+            return bind(left, right, **params)
+        return bind(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), **params).astype(left.dtype)
+
+    return jaxprs.interpret(function, {"dot_general": rule, "conv_general_dilated": rule})
+
+
 @answers.wrong("not those of each product")
 def arguments(function):
     return lambda *args: rounding_by(lambda x, y: (x, y))(function)(*jax.tree.map(_to_bfloat16, args))
