@@ -210,7 +210,9 @@ def check(fixed_point):
         program = jax.make_jaxpr(jax.grad(lambda a, x: jnp.sum(fixed_point(_curved, a, x))))(
             weight, jnp.zeros(size)
         )
-    made = [getattr(out.aval, "shape", ()) for _, equation in jaxprs.walk(program) for out in equation.outvars]
+    made = [
+        getattr(out.aval, "shape", ()) for _, equation in jaxprs.walk(program) for out in equation.outvars
+    ]
     if any(np.prod(shape, dtype=int) >= size * size for shape in made):
         raise Failed(
             f"For an `x` of {size} numbers the gradient makes a matrix of {size} rows. The gradient is right, and the matrix too "
