@@ -205,6 +205,19 @@ def check(fixed_point):
     with under("`jax.jit`"):
         jitted = jax.jit(both)(weight, x)
     checks.same(jitted[1], expected, where="under `jax.jit`", rtol=1e-3, atol=1e-4)
+    size = 30
+    with under("`jax.make_jaxpr`"):
+        program = jax.make_jaxpr(jax.grad(lambda a, x: jnp.sum(fixed_point(_curved, a, x))))(
+            weight, jnp.zeros(size)
+        )
+    made = [
+        getattr(out.aval, "shape", ()) for _, equation in jaxprs.walk(program) for out in equation.outvars
+    ]
+    if any(np.prod(shape, dtype=int) >= size * size for shape in made):
+        raise Failed(
+            f"For an `x` of {size} numbers the gradient makes a matrix of {size} rows. The gradient is right, and the matrix too "
+            "large for a long `x`. The second cotangent of the pullback is the product with `u`, so the loop for $u$ needs no matrix."
+        )
     # Turns for ever: the loop must end all the same. How often it turned is not asked.
     turned = fixed_point(lambda a, x: a * jnp.array([-x[1], x[0]]), jnp.float32(1.0), jnp.array([1.0, 0.0]))
     checks.same(jnp.abs(turned[0]) + jnp.abs(turned[1]), jnp.float32(1.0), input="f turns x by a right angle")

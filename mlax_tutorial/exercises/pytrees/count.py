@@ -56,6 +56,7 @@ def check(count):
         (fields, "x", "a dict with a named tuple and a list in it", field, None),
         (fields, "0", "a dict with a named tuple and a list in it", field, None),
         (numbered, "1", "dicts with numbers as keys", 'The key 1 is another key than "1": compare the keys, not their text.', numbered),
+        (numbered["heads"], 1, "a dict with numbers as keys", "The name may be a number, too: compare it with the key itself.", numbered["heads"]),
         (boxed, "bias", "a dict with an object of a registered class in it", opened, None),
     ]  # fmt: skip
     for number, (tree, name, text, advice, shown) in enumerate(cases):

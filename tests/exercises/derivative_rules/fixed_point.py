@@ -215,7 +215,7 @@ def endless(f, a, x):
 # Right ones of unusual style, and wrong ones that look right
 
 
-@answers.right
+@answers.wrong("needs no matrix")
 def by_a_linear_solver(f, a, x):
     def settle(a, x):
         def body(state):
@@ -264,7 +264,7 @@ def one_round_more(f, a, x):
     return mend(f(a, solution), constant, solution)
 
 
-@answers.right
+@answers.wrong("needs no matrix")
 def by_custom_root(f, a, x):
     def solve(_, start):
         def body(state):

@@ -56,6 +56,9 @@ answers.wrong("first axis")(counts(size=lambda leaf: len(leaf) if leaf.ndim else
 answers.wrong("not bytes")(counts(size=lambda leaf: leaf.nbytes))
 answers.wrong("Return an `int`")(counts(size=lambda leaf: np.prod(leaf.shape)))
 answers.wrong("Return an `int`")(counts(size=lambda leaf: jnp.sum(jnp.ones_like(leaf))))
+answers.wrong("The name may be a number")(
+    counts(lambda path, name: f"'{name}'" in jax.tree_util.keystr(path))
+)
 answers.wrong("compare the keys, not their text")(
     counts(lambda path, name: any(str(getattr(step, "key", "")) == name for step in path))
 )
