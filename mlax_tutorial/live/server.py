@@ -19,6 +19,7 @@ from jupyter_server.auth import AllowAllAuthorizer, IdentityProvider
 from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from jupyter_server.services.kernels.handlers import default_handlers as kernel_handlers
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 from tornado import httpserver, netutil, web
 from traitlets.config import Config
 
@@ -29,7 +30,7 @@ from mlax_tutorial.live.kernels import Kernels
 ADDRESS = "127.0.0.1"
 PORT = 8810  # always the same if it is free: a browser keeps what was edited by address and port
 STATIC = pathlib.Path(__file__).parent / "static"
-BYTES_A_SECOND = 1e7  # of what a kernel prints; more is dropped, and the page says so
+BYTES_A_SECOND = 3e6  # of what a kernel prints; more is dropped, and the page says so
 
 
 class Door(IdentityProvider):
@@ -94,6 +95,13 @@ class Part(Page):
         self.send(STATIC / name)
 
 
+class Channels(KernelWebsocketHandler):
+    """A kernel's messages. A refusal says nothing."""
+
+    def write_error(self, status_code, **kwargs):
+        self.finish()
+
+
 class Cells(APIHandler):
     """The cells of a chapter's notebook."""
 
@@ -118,7 +126,8 @@ def application(book, kernels, door):
     """All that is served."""
     return web.Application(
         [
-            *kernel_handlers,  # /api/kernels: start, interrupt, restart and end one; its messages
+            # /api/kernels: start, interrupt, restart and end one; its messages
+            *((path, Channels if each is KernelWebsocketHandler else each) for path, each in kernel_handlers),
             (r"/live/cells/(\w+)", Cells),
             (r"/live/progress", Progress),
             (r"/live/(live\.(?:js|css))", Part),

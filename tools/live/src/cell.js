@@ -28,6 +28,7 @@ export class Cell {
   // `told` is the cell of the notebook, `hidden` the code of those behind it that the page does not show.
   constructor(notebook, place, told, number) {
     Object.assign(this, { notebook, place, id: told.id, number, hidden: [], ran: false });
+    place.dataset.cell = told.id;
     this.pre = place.querySelector(".cell_input pre");
     this.original = this.pre.textContent.replace(/^\n+|\s+$/g, "");
     const head = place.closest(".book-exercise")?.querySelector(".book-exercise-head");

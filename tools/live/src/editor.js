@@ -41,7 +41,7 @@ export function editor({ text, label, help, keys, changed }) {
         syntaxHighlighting(classHighlighter),
         keymap.of([indentWithTab, ...defaultKeymap, ...historyKeymap]),
         matchMedia("(min-width: 768px)").matches ? EditorView.lineWrapping : [], // as the book's own code
-        EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": help, spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": help, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => { if (update.docChanged) changed(update.state.doc.toString()); }),
       ],
     }),

@@ -35,7 +35,7 @@ class Notebook {
     this.chapter = chapter;
     this.cells = [];
     this.queue = [];
-    this.kernel = new Kernel(chapter, (state, before) => this.#kernel(state, before));
+    this.kernel = new Kernel(chapter, (state) => this.#kernel(state));
     this.#bar();
   }
 
@@ -85,15 +85,15 @@ class Notebook {
     this.bar.querySelector(".live-restart").disabled = !running;
   }
 
-  #kernel(state, before) {
+  #kernel(state) {
     if (["restarting", "died", "dead", "none"].includes(state)) for (const cell of this.cells) {
       cell.ran = false;
       if (cell.place.dataset.live === "done") cell.become("", "ran before the kernel was lost");
     }
     this.#states();
-    const lost = before === "died" || this.lost; // says so until the next run
-    this.lost = state === "died" || (lost && ["starting", "idle"].includes(state) && !this.going);
-    if (!this.lost || state === "died") if (!(this.going && ["busy", "idle"].includes(state))) this.say(SAID[state]);
+    if (state === "died") this.lost = true; // says so until the next run
+    if (this.lost && ["died", "starting", "idle"].includes(state)) this.say(SAID.died);
+    else if (!this.going || !["busy", "idle"].includes(state)) this.say(SAID[state]);
   }
 
   above(cell) {
@@ -145,6 +145,7 @@ class Notebook {
     } catch (error) {
       this.say(`No kernel could be started: ${error.message}`);
     }
+    clearTimeout(this.patience);
     this.#forget();
   }
 
@@ -159,7 +160,7 @@ class Notebook {
   }
 
   #missing(cell) {
-    cell.offer("It uses a name from a cell above that has not run yet.", {
+    cell.offer("Cells above have not run yet. Perhaps one of them makes this name.", {
       text: "Run all above, then this",
       run: () => { this.run(this.above(cell).filter((each) => !each.ran)); this.run([cell], { open: true }); },
     });
@@ -169,7 +170,8 @@ class Notebook {
     this.#forget();
     this.say("The kernel is interrupted.");
     await this.kernel.interrupt();
-    setTimeout(() => {
+    clearTimeout(this.patience);
+    this.patience = setTimeout(() => {
       if (this.kernel.state === "busy") this.say("It does not stop: compiled code cannot be interrupted. Wait, or restart the kernel.");
     }, PATIENCE);
   }

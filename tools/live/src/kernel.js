@@ -26,9 +26,8 @@ export class Kernel {
 
   become(state) {
     if (state === this.state) return;
-    const before = this.state;
     this.state = state;
-    this.told(state, before);
+    this.told(state);
   }
 
   // Connects to the chapter's kernel if it runs already, from an earlier visit or in another window.

@@ -5,7 +5,8 @@ import { pythonLanguage } from "@codemirror/lang-python";
 import { ansi } from "./ansi.js";
 import { element } from "./element.js";
 
-const MOST_CHARACTERS = 200_000; // of text, per cell
+const MOST_CHARACTERS = 100_000; // of text, per cell
+const LONG = 5_000; // what is longer scrolls in a frame
 const MOST_PARTS = 300;
 const CUT = "The rest of the output is left out: there is too much of it for a page. The cell goes on until it ends, or is interrupted.";
 
@@ -80,7 +81,7 @@ export class Output {
       case "display_data":
       case "execute_result": return this.show(content);
       case "update_display_data": return this.renew(content);
-      case "error": return this.add(text("traceback", ansi(content.traceback.join("\n"))));
+      case "error": return this.add(text("traceback", ansi(content.traceback.join("\n").replace(/^\S*-{60,}\S*\n/, "")))); // but for a rule on top
       case "clear_output": return content.wait ? void (this.wipe = true) : this.clear();
     }
   }
@@ -112,6 +113,10 @@ export class Output {
     stream.last.before(seen(lines.slice(0, end)));
     stream.line = lines.slice(end);
     stream.last.replaceChildren(seen(stream.line.replace(/\r$/, "")));
+    if (this.characters > LONG && !stream.pre.matches(".live-long")) {
+      stream.pre.classList.add("live-long");
+      for (const [key, value] of [["tabindex", 0], ["role", "region"], ["aria-label", "Long output"]]) stream.pre.setAttribute(key, value);
+    }
     if (written.length > room) this.cut();
   }
 
