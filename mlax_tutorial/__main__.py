@@ -155,7 +155,11 @@ def _live(options):
         )
         return 2
     try:
-        server.serve(folder, port=server.PORT if options.port is None else options.port, open_browser=not options.no_browser)
+        server.serve(
+            folder,
+            port=server.PORT if options.port is None else options.port,
+            open_browser=not options.no_browser,
+        )
     except OSError as error:
         print(f"The book cannot be served: {error}.", file=sys.stderr)
         return 1

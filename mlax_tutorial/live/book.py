@@ -31,7 +31,9 @@ def find(folder=None):
         )
     place = pathlib.Path(folder) if folder else checkout / "_build" / "html"
     if not (place / "index.html").is_file() or not Book(place).chapters:
-        told = "holds no built book" if folder else "does not hold the book yet: `make live` builds and opens it"
+        told = (
+            "holds no built book" if folder else "does not hold the book yet: `make live` builds and opens it"
+        )
         raise NoBook(f"{place} {told}.")
     return place
 
@@ -84,8 +86,12 @@ def live(page, chapter, nonce):
 
 def policy(page, nonce, host):
     """What a page may do: run the book's own scripts and those of outputs that ours admits; reach this server, and nothing else."""
-    hashes = [base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in _SCRIPT.findall(page)]
-    scripts = " ".join(["'self'", f"'nonce-{nonce}'", *(f"'sha256-{each}'" for each in dict.fromkeys(hashes))])
+    hashes = [
+        base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in _SCRIPT.findall(page)
+    ]
+    scripts = " ".join(
+        ["'self'", f"'nonce-{nonce}'", *(f"'sha256-{each}'" for each in dict.fromkeys(hashes))]
+    )
     return "; ".join(
         [
             "default-src 'none'",

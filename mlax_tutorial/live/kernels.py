@@ -35,7 +35,9 @@ class Kernels(AsyncMappingKernelManager):
     def __init__(self, chapters, folder):
         # What a kernel prints while no page listens is dropped: it could be without end.
         super().__init__(
-            kernel_spec_manager=ThisPython(chapters), connection_dir=str(folder), buffer_offline_messages=False
+            kernel_spec_manager=ThisPython(chapters),
+            connection_dir=str(folder),
+            buffer_offline_messages=False,
         )
         self._chapters = chapters
         self._one_at_a_time = asyncio.Lock()
@@ -56,8 +58,12 @@ class Kernels(AsyncMappingKernelManager):
     async def _make_room(self):
         left = [each for each in self.list_kernel_ids() if self._kernel_connections.get(each, 0) <= 0]
         if not left:
-            open_chapters = ", ".join(sorted(self.get_kernel(each).kernel_name for each in self.list_kernel_ids()))
-            raise web.HTTPError(409, f"{MOST} chapters are running ({open_chapters}). Close one of their pages first.")
+            open_chapters = ", ".join(
+                sorted(self.get_kernel(each).kernel_name for each in self.list_kernel_ids())
+            )
+            raise web.HTTPError(
+                409, f"{MOST} chapters are running ({open_chapters}). Close one of their pages first."
+            )
         await self.shutdown_kernel(min(left, key=lambda each: self.get_kernel(each).last_activity), now=True)
 
     def notify_connect(self, kernel_id):
@@ -67,7 +73,11 @@ class Kernels(AsyncMappingKernelManager):
 
     def notify_disconnect(self, kernel_id):
         super().notify_disconnect(kernel_id)
-        if kernel_id in self and self._kernel_connections.get(kernel_id, 0) <= 0 and kernel_id not in self._leaving:
+        if (
+            kernel_id in self
+            and self._kernel_connections.get(kernel_id, 0) <= 0
+            and kernel_id not in self._leaving
+        ):
             self._leaving[kernel_id] = ioloop.IOLoop.current().call_later(PATIENCE, self._end, kernel_id)
 
     async def _end(self, kernel_id):

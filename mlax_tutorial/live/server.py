@@ -84,7 +84,9 @@ class Page(JupyterHandler):
             404: "There is no such page in the book.",
         }.get(status_code, "Something went wrong.")
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(f"<!doctype html><html lang=en><title>{status_code}</title><p>{html.escape(said)}</p></html>")
+        self.finish(
+            f"<!doctype html><html lang=en><title>{status_code}</title><p>{html.escape(said)}</p></html>"
+        )
 
 
 class Part(Page):
@@ -170,7 +172,9 @@ async def _serve(folder, port, open_browser):
         sockets = _listen(port)
         server.add_sockets(sockets)
         first = f"http://{ADDRESS}:{sockets[0].getsockname()[1]}/book/welcome.html?token="
-        print(f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True)
+        print(
+            f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
+        )
         ended = asyncio.Event()
         for each in (signal.SIGINT, signal.SIGTERM):
             try:

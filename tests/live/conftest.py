@@ -49,7 +49,9 @@ class Server:
 
     def __init__(self, process, address, home):
         self.process, self.progress = process, home / "progress.json"
-        self.host, self.token = re.fullmatch(r"http://([\d.:]+)/book/welcome.html\?token=(\w+)", address).groups()
+        self.host, self.token = re.fullmatch(
+            r"http://([\d.:]+)/book/welcome.html\?token=(\w+)", address
+        ).groups()
         self.cookies = {}
 
     def get(self, path, **headers):

@@ -75,7 +75,7 @@ def test_the_key_for_the_browser_opens_once():
         def get_argument(self, name, default):
             return "key"
 
-        class request:  # noqa: N801
+        class request:
             headers = {}
 
     door = Door(token="token")
@@ -244,7 +244,9 @@ def test_without_a_book_it_says_what_to_do(tmp_path, capsys):
 
 
 def test_the_package_alone_says_where_the_book_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(book, "__file__", str(tmp_path / "site-packages" / "mlax_tutorial" / "live" / "book.py"))
+    monkeypatch.setattr(
+        book, "__file__", str(tmp_path / "site-packages" / "mlax_tutorial" / "live" / "book.py")
+    )
     with pytest.raises(book.NoBook, match="make live.*--book FOLDER"):
         book.find()
 

@@ -128,8 +128,8 @@ export class Cell {
     try {
       reply = await kernel.run(this.text, (message) => output.hear(message));
       this.ran = true;
-      output.end();
       if (this.lid && (open || reply.status === "error")) this.lid.open = true;
+      output.end();
       if (reply.status === "ok") {
         this.become("done", `ran in ${seconds((performance.now() - begun) / 1000)}`);
         await this.#hidden(kernel);

@@ -113,10 +113,7 @@ export class Output {
     stream.last.before(seen(lines.slice(0, end)));
     stream.line = lines.slice(end);
     stream.last.replaceChildren(seen(stream.line.replace(/\r$/, "")));
-    if (this.characters > LONG && !stream.pre.matches(".live-long")) {
-      stream.pre.classList.add("live-long");
-      for (const [key, value] of [["tabindex", 0], ["role", "region"], ["aria-label", "Long output"]]) stream.pre.setAttribute(key, value);
-    }
+    stream.pre.classList.toggle("live-long", this.characters > LONG);
     if (written.length > room) this.cut();
   }
 
@@ -145,10 +142,14 @@ export class Output {
     if (this.full) return;
     this.full = true;
     this.element.append(element("p", { class: "live-note" }, CUT));
-    this.attach();
+    this.end();
   }
 
+  // What scrolls must be in reach of the keyboard.
   end() {
-    this.attach(null);
+    this.attach(this.element.childElementCount ? this.element : null);
+    for (const pre of this.element.querySelectorAll("pre")) {
+      if (pre.scrollWidth > pre.clientWidth || pre.scrollHeight > pre.clientHeight) pre.tabIndex = 0;
+    }
   }
 }
