@@ -32,15 +32,15 @@ help: ## list the targets
 	@touch $@
 
 .venv-oldest/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-oldest $(UV) sync --locked --quiet --python 3.12 --group oldest
+	UV_PROJECT_ENVIRONMENT=.venv-oldest $(UV) sync --locked --quiet --python 3.12 --no-group live --group oldest
 	@touch $@
 
 .venv-tpu/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-tpu $(UV) sync --locked --quiet --python 3.13 --no-group browser --group tpu
+	UV_PROJECT_ENVIRONMENT=.venv-tpu $(UV) sync --locked --quiet --python 3.13 --no-group browser --no-group live --group tpu
 	@touch $@
 
 .venv-tpu-oldest/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --group oldest --group oldest-tpu
+	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --no-group live --group oldest --group oldest-tpu
 	@touch $@
 
 # PyTorch, for `make bench` alone. The CPU's wheels are small; where they cannot be had, the usual ones do as well.
