@@ -213,6 +213,11 @@ def test_two_chapters_at_once(opened):
     for reader, value in ((first, "1"), (second, "2")):
         reader.run(reader.cell(2), "print(value)")
         expect(reader.cell(2).locator(".cell_output")).to_have_text(value)
+    second.button("Restart").click()
+    second.until("The kernel (is ready|starts anew)")
+    exercise = second.page.locator("section.book-exercise div.cell").first
+    second.run(exercise)  # which needs what cells above import, and they have not run
+    expect(exercise.locator(".cell_output")).to_contain_text("not attempted yet")
 
 
 def test_a_name_that_is_missing_brings_the_cells_above(opened):

@@ -126,6 +126,7 @@ export class Cell {
     this.become("running", "running");
     let reply;
     try {
+      if (this.exercise) await kernel.run(this.notebook.imports(this));
       reply = await kernel.run(this.text, (message) => output.hear(message));
       this.ran = true;
       if (this.lid && (open || reply.status === "error")) this.lid.open = true;

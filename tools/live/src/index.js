@@ -93,7 +93,10 @@ class Notebook {
     this.#states();
     if (state === "died") this.lost = true; // says so until the next run
     if (this.lost && ["died", "starting", "idle"].includes(state)) this.say(SAID.died);
-    else if (!this.going || !["busy", "idle"].includes(state)) this.say(SAID[state]);
+    else if (state === "idle" || state === "busy") {
+      // what a run says of itself stays
+      if (!this.going && Object.values(SAID).includes(this.status.textContent)) this.say(SAID[state]);
+    } else this.say(SAID[state]);
   }
 
   above(cell) {
@@ -102,6 +105,12 @@ class Notebook {
 
   next(cell) {
     return this.cells[this.cells.indexOf(cell) + 1];
+  }
+
+  // What the cells above import, so that an exercise can be tried before they have run.
+  imports(cell) {
+    const lines = this.above(cell).flatMap((each) => each.text.split("\n"));
+    return lines.filter((line) => /^(import|from) .*[^(\\,]$/.test(line)).join("\n");
   }
 
   // Runs cells one after the other; an error ends the row. `open` lifts the lid of a prediction, which running many leaves shut.
