@@ -134,7 +134,10 @@ export class Cell {
       if (reply.status === "ok") {
         this.become("done", `ran in ${seconds((performance.now() - begun) / 1000)}`);
         await this.#hidden(kernel);
-      } else this.become("failed", reply.status === "error" ? reply.ename : "stopped");
+      } else {
+        this.become("failed", reply.status === "error" ? reply.ename : "stopped");
+        this.place.querySelector(":scope > details")?.setAttribute("open", "");
+      }
     } catch {
       output.end();
       this.become("lost", "the kernel was lost");

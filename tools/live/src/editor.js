@@ -26,7 +26,7 @@ function walkingTab() {
 
 // `keys` are key bindings of the page, `changed` is called with each new text.
 export function editor({ text, label, help, keys, changed }) {
-  return new EditorView({
+  const view = new EditorView({
     state: EditorState.create({
       doc: text,
       extensions: [
@@ -46,4 +46,7 @@ export function editor({ text, label, help, keys, changed }) {
       ],
     }),
   });
+  // What is typed here is for this cell: the page's own keys, such as those for the next chapter, do not hear it.
+  view.dom.addEventListener("keydown", (event) => { if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); });
+  return view;
 }

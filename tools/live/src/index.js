@@ -115,6 +115,7 @@ class Notebook {
 
   // Runs cells one after the other; an error ends the row. `open` lifts the lid of a prediction, which running many leaves shut.
   run(cells, { open = false } = {}) {
+    if (this.kernel.state === "cut off") return this.say(SAID["cut off"]);
     for (const cell of cells) {
       if (this.queue.some((each) => each.cell === cell)) continue;
       this.queue.push({ cell, open });
@@ -200,6 +201,9 @@ class Notebook {
     for (const name of passed) {
       const box = document.getElementById(`done-${name}`);
       if (box && !box.checked) box.click();
+      try {
+        if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
+      } catch { /* then they do not show it */ }
     }
   }
 }
