@@ -108,7 +108,7 @@ IMPORTED_AS = {
     "jupyter_client": "jupyter-client",
     "jupyter_server": "jupyter-server",
 }
-PARTS = {"cycler": "matplotlib", "traitlets": "jupyter-server"}
+PARTS = {"cycler": "matplotlib", "traitlets": "jupyter-server", "zmq": "jupyter-client"}
 
 
 def test_the_package_needs_only_what_it_imports():

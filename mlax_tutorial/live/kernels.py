@@ -7,6 +7,7 @@ half a gigabyte, so there are never more than a few.
 import asyncio
 import sys
 
+import zmq.asyncio
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado import ioloop, web
@@ -38,6 +39,7 @@ class Kernels(AsyncMappingKernelManager):
             kernel_spec_manager=ThisPython(chapters),
             connection_dir=str(folder),
             buffer_offline_messages=False,
+            context=zmq.asyncio.Context.instance(),  # one of its own would be waited for at the end, perhaps forever
         )
         self._chapters = chapters
         self._one_at_a_time = asyncio.Lock()
@@ -84,3 +86,13 @@ class Kernels(AsyncMappingKernelManager):
         self._leaving.pop(kernel_id, None)
         if kernel_id in self:
             await self.shutdown_kernel(kernel_id, now=True)
+
+    async def end(self):
+        """Ends all of them."""
+        for kernel_id in self.list_kernel_ids():
+            for _ in range(100):
+                try:
+                    await self.shutdown_kernel(kernel_id, now=True)
+                    break
+                except asyncio.InvalidStateError:  # it is just about to start anew
+                    await asyncio.sleep(0.1)

@@ -188,7 +188,7 @@ async def _serve(folder, port, open_browser):
             await ended.wait()
         finally:
             server.stop()
-            await kernels.shutdown_all(now=True)
+            await kernels.end()
 
 
 def serve(folder, *, port=PORT, open_browser=True):

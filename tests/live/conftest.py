@@ -57,10 +57,10 @@ class Server:
     def get(self, path, **headers):
         return self.ask("GET", path, headers=headers)
 
-    def post(self, path, body=None, **headers):
-        return self.ask("POST", path, json.dumps(body), headers=headers)
+    def post(self, path, body=None, wait=True, **headers):
+        return self.ask("POST", path, json.dumps(body), headers=headers, wait=wait)
 
-    def ask(self, method, path, body=None, *, headers):
+    def ask(self, method, path, body=None, *, headers, wait=True):
         connection = http.client.HTTPConnection(self.host, timeout=60)
         connection.putrequest(method, path, skip_host=True)
         given = {"Host": self.host, "Content-Length": str(len(body or ""))} | headers
@@ -71,6 +71,8 @@ class Server:
                 connection.putheader(name.replace("_", "-"), value)
         connection.endheaders((body or "").encode())
         with contextlib.closing(connection):
+            if not wait:
+                return None
             answer = connection.getresponse()
             text = b"" if answer.status == 101 else answer.read()
             return answer.status, answer.headers, text.decode()

@@ -207,14 +207,25 @@ def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
         assert {each["id"] for each in json.loads(server.get("/api/kernels")[2])} == set(ids[-MOST:])
         children = child_processes(server.process.pid)
         assert len(children) == MOST
+        # At the worst moment: one of them is about to start anew.
+        server.post(f"/api/kernels/{ids[-1]}/restart", X_XSRFToken=server.cookies["_xsrf"], wait=False)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 0
     assert not [each for each in children if alive(each)]
+    assert not any(str(tmp_path) in environment(each) for each in os.listdir("/proc") if each.isdigit())
 
 
 def child_processes(parent):
     listed = [int(each) for each in os.listdir("/proc") if each.isdigit()]
     return [each for each in listed if status(each, "PPid") == str(parent)]
+
+
+def environment(process):
+    try:
+        with open(f"/proc/{process}/environ", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def alive(process):
