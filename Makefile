@@ -5,8 +5,8 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book gallery notebooks lab serve test check test-library test-book test-site test-oldest test-rounding \
-        test-tpu test-colab test-all bench clean
+.PHONY: help env book gallery notebooks live live-bundle lab serve test check test-library test-book test-site test-oldest \
+        test-rounding test-tpu test-colab test-all bench clean
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
@@ -31,15 +31,15 @@ help: ## list the targets
 	@touch $@
 
 .venv-oldest/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-oldest $(UV) sync --locked --quiet --python 3.12 --group oldest
+	UV_PROJECT_ENVIRONMENT=.venv-oldest $(UV) sync --locked --quiet --python 3.12 --no-group live --group oldest
 	@touch $@
 
 .venv-tpu/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-tpu $(UV) sync --locked --quiet --python 3.13 --no-group browser --group tpu
+	UV_PROJECT_ENVIRONMENT=.venv-tpu $(UV) sync --locked --quiet --python 3.13 --no-group browser --no-group live --group tpu
 	@touch $@
 
 .venv-tpu-oldest/.made: pyproject.toml uv.lock | $(UV)
-	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --group oldest --group oldest-tpu
+	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --no-group live --group oldest --group oldest-tpu
 	@touch $@
 
 # PyTorch, for `make bench` alone. The CPU's wheels are small; where they cannot be had, the usual ones do as well.
@@ -64,6 +64,13 @@ book: notebooks ## build the rendered book; the last line says which file to ope
 	.venv/bin/jupyter-book build . -W --keep-going -n --quiet $(ALL)
 	@test -s $(SITE)/index.html && touch _build/.made
 	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
+
+live: book ## open the book with a kernel behind its pages: read, run and solve on the same page
+	$(PYTHON) -m mlax_tutorial live
+
+live-bundle: ## build the script of the live pages anew from tools/live (needs npm)
+	npm ci --prefix tools/live --no-audit --no-fund
+	node tools/live/build.mjs
 
 lab: .venv/.made ## open the chapters in JupyterLab
 	$(UV) sync --locked --quiet --inexact --group lab
@@ -96,7 +103,7 @@ test-site: book ## the rendered book in a browser
 
 # They compile without optimizations, in two thirds of the time. Left out is what does not depend on JAX or runs on the newest
 # alone (benchmarks); `make test-colab` runs the chapters.
-OLDEST := tests/benchmarks tests/colab tests/data tests/notebooks tests/site tests/tools tests/tpu tests/test_requirements.py
+OLDEST := tests/benchmarks tests/colab tests/data tests/live tests/notebooks tests/site tests/tools tests/tpu tests/test_requirements.py
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) $(PASSED) oldest tests $(addprefix --ignore ,$(OLDEST))
 

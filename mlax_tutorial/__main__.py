@@ -1,4 +1,6 @@
-"""``python -m mlax_tutorial exercises``: what there is to do, what is done, and what comes next."""
+"""The command line: ``python -m mlax_tutorial exercises`` lists what there is to do, what is done and what comes next;
+``python -m mlax_tutorial live`` opens the book with a kernel behind its pages.
+"""
 
 import argparse
 import sys
@@ -44,6 +46,18 @@ def _parser():
     )
     reset.add_argument("--yes", action="store_true", help="do not ask")
     reset.set_defaults(run=_reset)
+    live = commands.add_parser(
+        "live",
+        help="read the book, change and run its cells and do its exercises on the same page",
+        description=(
+            "Serves the built book on this machine, to your browser alone, with a kernel for each chapter that you run. "
+            "What you change is kept in the browser, exercises that you pass in your progress file."
+        ),
+    )
+    live.add_argument("--book", metavar="FOLDER", help="the built book; default: that of this checkout")
+    live.add_argument("--port", type=int, help="default: 8810, or the next one that is free")
+    live.add_argument("--no-browser", action="store_true", help="only print the address")
+    live.set_defaults(run=_live)
     return parser
 
 
@@ -118,6 +132,36 @@ def _reset(options):
         print("There was nothing to forget.")
     if remark:
         print(remark, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _live(options):
+    from mlax_tutorial.live import book
+
+    try:
+        folder = book.find(options.book)
+    except book.NoBook as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        from mlax_tutorial.live import server
+    except ModuleNotFoundError as error:
+        print(
+            f"Live pages need a package that is not installed here: {error.name}. Get all that they need by\n"
+            f"    {sys.executable} -m pip install jupyter-server ipykernel\n"
+            "or, in a checkout, by `make live`.",
+            file=sys.stderr,
+        )
+        return 2
+    try:
+        server.serve(
+            folder,
+            port=server.PORT if options.port is None else options.port,
+            open_browser=not options.no_browser,
+        )
+    except OSError as error:
+        print(f"The book cannot be served: {error}.", file=sys.stderr)
         return 1
     return 0
 

@@ -1,6 +1,7 @@
 """What is written in two places agrees: pyproject.toml, requirements.txt, the Makefile, the README, the guides."""
 
 import ast
+import json
 import os
 import pathlib
 import re
@@ -83,7 +84,9 @@ def test_requirements_txt_is_what_pyproject_says():
 
 
 def imported():
-    """What the package imports that is neither its own nor Python's: at the top of a file, and anywhere."""
+    """What the package imports that is neither its own nor Python's: at the top of a file (but for the server of the live pages,
+    which only its command imports), and anywhere.
+    """
     on_top, anywhere = set(), set()
     late = re.compile(r'_import\("([\w.]+)"')  # by name, in the call that needs it
     for path in (ROOT / "mlax_tutorial").rglob("*.py"):
@@ -95,25 +98,30 @@ def imported():
             names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
             roots = {name.split(".")[0].lower() for name in names}
             anywhere |= roots
-            on_top |= roots if node in tree.body else set()
+            on_top |= roots if node in tree.body and path.parent.name != "live" else set()
     own = {name.lower() for name in sys.stdlib_module_names} | {"mlax_tutorial"}
     return on_top - own, anywhere - own
 
 
-IMPORTED_AS = {"orbax": "orbax-checkpoint"}
+IMPORTED_AS = {
+    "orbax": "orbax-checkpoint",
+    "jupyter_client": "jupyter-client",
+    "jupyter_server": "jupyter-server",
+}
+PARTS = {"cycler": "matplotlib", "traitlets": "jupyter-server", "zmq": "jupyter-client"}
 
 
 def test_the_package_needs_only_what_it_imports():
     on_top, anywhere = imported()
-    package, notebooks, saving = (
+    package, notebooks, saving, live = (
         {name for place, name, _ in declared() if place == where}
-        for where in ("package", "extra notebooks", "extra saving")
+        for where in ("package", "extra notebooks", "extra saving", "extra live")
     )
     # jaxlib is jax's other half; optax is imported by the chapters, and by the examples in the docstrings.
     assert package - {"jaxlib", "optax"} <= anywhere
     anywhere = {IMPORTED_AS.get(name, name) for name in anywhere}
-    assert saving <= anywhere <= package | notebooks | saving | {"cycler"}, "cycler is a part of matplotlib"
-    late = notebooks | saving | IMPORTED_AS.keys()
+    assert saving | live - {"ipykernel"} <= anywhere <= package | notebooks | saving | live | PARTS.keys()
+    late = notebooks | saving | live | IMPORTED_AS.keys()
     assert not (on_top & late) - {"matplotlib"}, "import late what only a notebook needs"
 
 
@@ -142,7 +150,7 @@ def test_every_dependency_has_a_row_and_every_row_a_dependency():
         )
 
 
-OUTSIDE = {"Makefile", "vendored", "CI"}
+OUTSIDE = {"Makefile", "vendored", "live pages", "CI"}
 
 
 def test_what_is_installed_or_vendored_besides_has_a_row():
@@ -155,6 +163,9 @@ def test_what_is_installed_or_vendored_besides_has_a_row():
     vendored = {path.parent.name for path in (ROOT / "book" / "_static").glob("*/LICENSE")}
     assert by_place["vendored"] == vendored
     assert by_place["Makefile"] == {"uv"}
+    bundled = json.loads(read("tools/live/package.json"))
+    names = bundled["dependencies"] | bundled["devDependencies"]
+    assert by_place["live pages"] == {re.sub("@(codemirror|lezer)/.*", "codemirror", name) for name in names}
 
 
 @pytest.mark.parametrize("column", [1, 2], ids=["reason", "instead of"])

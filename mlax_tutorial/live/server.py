@@ -1,0 +1,199 @@
+"""The server of the live pages. Its whole list of addresses stands in `application`: what is not there, there is not.
+
+Nobody gets in without the token: from this machine alone, from a page of this server alone. What a reader's own Jupyter is
+configured to do has no say.
+"""
+
+import asyncio
+import html
+import logging
+import mimetypes
+import pathlib
+import secrets
+import signal
+import tempfile
+import threading
+import webbrowser
+
+from jupyter_server.auth import AllowAllAuthorizer, IdentityProvider
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from jupyter_server.services.kernels.handlers import default_handlers as kernel_handlers
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
+from tornado import httpserver, netutil, web
+from traitlets.config import Config
+
+from mlax_tutorial.checking import progress
+from mlax_tutorial.live.book import Book, live, policy
+from mlax_tutorial.live.kernels import Kernels
+
+ADDRESS = "127.0.0.1"
+PORT = 8810  # always the same if it is free: a browser keeps what was edited by address and port
+STATIC = pathlib.Path(__file__).parent / "static"
+BYTES_A_SECOND = 3e6  # of what a kernel prints; more is dropped, and the page says so
+
+
+class Door(IdentityProvider):
+    """Asks for the token. The browser that the server opens gets a key that opens once, since any user of the machine may
+    read with which address a program was started.
+    """
+
+    once = ""
+
+    def get_token(self, handler):
+        given = super().get_token(handler)
+        if self.once and secrets.compare_digest(given or "", self.once):
+            self.once = ""
+            return self.token
+        return given
+
+
+class Page(JupyterHandler):
+    """A file of the book. A page is sent with the script that makes it live."""
+
+    content_security_policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+    @web.authenticated
+    def get(self, path):
+        book = self.settings["book"]
+        file = book.file(path or "index.html")
+        if file is None:
+            raise web.HTTPError(404)
+        self.send(file)
+
+    def send(self, file):
+        self.set_header("Cache-Control", "no-cache")
+        self.set_header("Referrer-Policy", "same-origin")
+        self.set_header("Content-Type", mimetypes.guess_type(file.name)[0] or "application/octet-stream")
+        if file.suffix != ".html":
+            self.finish(file.read_bytes())
+            return
+        page, nonce = file.read_text(encoding="utf-8"), secrets.token_urlsafe(16)
+        self.xsrf_token  # noqa: B018  (sets its cookie, which each request of the page must repeat)
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.set_header("Content-Security-Policy", policy(page, nonce, self.request.host))
+        chapter = file.stem if file.stem in self.settings["book"].chapters else ""
+        self.finish(live(page, chapter, nonce))
+
+    def get_login_url(self):
+        raise web.HTTPError(403)  # no form: the address with the token is the only way in
+
+    def write_error(self, status_code, **kwargs):
+        said = {
+            403: "This book opens with the address that was printed when it was started. It ends with a token.",
+            404: "There is no such page in the book.",
+        }.get(status_code, "Something went wrong.")
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(
+            f"<!doctype html><html lang=en><title>{status_code}</title><p>{html.escape(said)}</p></html>"
+        )
+
+
+class Part(Page):
+    """What a page loads to be live."""
+
+    @web.authenticated
+    def get(self, name):
+        self.send(STATIC / name)
+
+
+class Channels(KernelWebsocketHandler):
+    """A kernel's messages. A refusal says nothing."""
+
+    def write_error(self, status_code, **kwargs):
+        self.finish()
+
+
+class Cells(APIHandler):
+    """The cells of a chapter's notebook."""
+
+    @web.authenticated
+    def get(self, chapter):
+        book = self.settings["book"]
+        if chapter not in book.chapters:
+            raise web.HTTPError(404)
+        self.finish({"cells": book.cells(chapter)})
+
+
+class Progress(APIHandler):
+    """The exercises that the reader has passed, wherever that was."""
+
+    @web.authenticated
+    def get(self):
+        noted, _ = progress.read()
+        self.finish({"passed": [name for name, entry in noted.items() if entry["status"] == "passed"]})
+
+
+def application(book, kernels, door):
+    """All that is served."""
+    return web.Application(
+        [
+            # /api/kernels: start, interrupt, restart and end one; its messages
+            *((path, Channels if each is KernelWebsocketHandler else each) for path, each in kernel_handlers),
+            (r"/live/cells/(\w+)", Cells),
+            (r"/live/progress", Progress),
+            (r"/live/(live\.(?:js|css))", Part),
+            (r"/(.*)", Page),
+        ],
+        book=book,
+        kernel_manager=kernels,
+        kernel_websocket_connection_class=ZMQChannelsWebsocketConnection,
+        config=Config({"ZMQChannelsWebsocketConnection": {"iopub_data_rate_limit": BYTES_A_SECOND}}),
+        identity_provider=door,
+        authorizer=AllowAllAuthorizer(identity_provider=door),
+        base_url="/",
+        cookie_secret=secrets.token_bytes(32),  # a new one at each start: no cookie outlives its server
+        xsrf_cookies=True,
+        xsrf_cookie_kwargs={"path": "/", "samesite": "Strict"},
+        allow_unauthenticated_access=False,
+        allow_remote_access=False,  # a Host that is not this machine is refused
+        log_function=lambda handler: None,
+    )
+
+
+def _listen(port):
+    """Sockets on `port`, or on one of the next if it is taken."""
+    for candidate in range(port, port + 20) if port else [0]:
+        try:
+            return netutil.bind_sockets(candidate, ADDRESS)
+        except OSError:
+            continue
+    raise OSError(f"no free port between {port} and {port + 19}")
+
+
+async def _serve(folder, port, open_browser):
+    logging.getLogger("tornado").setLevel(logging.CRITICAL)
+    logging.getLogger("traitlets").setLevel(logging.CRITICAL)
+    book = Book(folder)
+    door = Door(token=secrets.token_hex(24), cookie_options={"samesite": "Strict"})
+    with tempfile.TemporaryDirectory(prefix="live-") as scratch:
+        kernels = Kernels(book.chapters, scratch)
+        server = httpserver.HTTPServer(application(book, kernels, door))
+        sockets = _listen(port)
+        server.add_sockets(sockets)
+        first = f"http://{ADDRESS}:{sockets[0].getsockname()[1]}/book/welcome.html?token="
+        print(
+            f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
+        )
+        ended = asyncio.Event()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            try:
+                asyncio.get_running_loop().add_signal_handler(each, ended.set)
+            except NotImplementedError:  # on Windows Ctrl-C raises KeyboardInterrupt
+                pass
+        if open_browser:
+            door.once = secrets.token_hex(24)
+            threading.Thread(target=webbrowser.open, args=[first + door.once], daemon=True).start()
+        try:
+            await ended.wait()
+        finally:
+            server.stop()
+            await kernels.end()
+
+
+def serve(folder, *, port=PORT, open_browser=True):
+    """Serves the built book in `folder` until it is told to stop."""
+    try:
+        asyncio.run(_serve(folder, port, open_browser))
+    except KeyboardInterrupt:
+        pass

@@ -1,0 +1,275 @@
+"""Who gets in, what is served, and what becomes of kernels."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from mlax_tutorial.live import book
+from mlax_tutorial.live.kernels import MOST
+from mlax_tutorial.live.server import Door
+from tests.live.conftest import PAGE, started
+
+EVERYTHING = [
+    "/",
+    "/book/one.html",
+    "/_static/style.css",
+    "/live/live.js",
+    "/live/cells/one",
+    "/live/progress",
+    "/api/kernels",
+    "/api/kernels/2f87ec46-de61-49ef-b9d0-c0c1e0406602/channels",
+    "/nothing",
+]
+
+
+def start(server, chapter="one", **headers):
+    return server.post("/api/kernels", {"name": chapter}, X_XSRFToken=server.cookies.get("_xsrf"), **headers)
+
+
+def channels(server, kernel, **headers):
+    """Knocks at a kernel's messages as a WebSocket does."""
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec_WebSocket_Version": "13",
+        "Sec_WebSocket_Key": base64.b64encode(bytes(16)).decode(),
+    }
+    return server.get(f"/api/kernels/{kernel}/channels?session_id=test", **upgrade, **headers)[0]
+
+
+# Who gets in
+
+
+@pytest.mark.parametrize("path", EVERYTHING)
+@pytest.mark.parametrize("token", ["", "wrong", "x" * 48])
+def test_nothing_without_the_token(server, path, token):
+    status, headers, text = server.get(f"{path}?token={token}" if token else path)
+    assert status == 403
+    assert "Set-Cookie" not in headers
+    assert "Page" not in text and "x = 1" not in text
+
+
+def test_no_kernel_without_the_token(server):
+    assert start(server)[0] == 403
+
+
+def test_the_token_opens_and_a_cookie_keeps_open(server):
+    for cookie in server.enter():
+        assert "samesite=strict" in cookie.lower()
+        assert "httponly" in cookie.lower() or cookie.startswith("_xsrf=")
+    assert server.get("/book/one.html")[0] == 200
+    forged = {name: value[:-4] + "beef" for name, value in server.cookies.items()}
+    assert server.get("/book/one.html", Cookie="; ".join(map("=".join, forged.items())))[0] == 403
+    server.cookies = {}
+
+
+def test_the_key_for_the_browser_opens_once():
+    class Handler:
+        def get_argument(self, name, default):
+            return "key"
+
+        class request:
+            headers = {}
+
+    door = Door(token="token")
+    door.once = "key"
+    assert [door.get_token(Handler()), door.get_token(Handler())] == ["token", "key"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.7:8810"])
+def test_a_foreign_host_is_refused(inside, host):
+    for path in EVERYTHING:
+        assert inside.get(path, Host=host)[0] == 403
+    assert inside.get(f"/?token={inside.token}", Host=host)[0] == 403
+
+
+def test_a_foreign_origin_is_refused(inside):
+    for path in ("/live/cells/one", "/live/progress", "/api/kernels"):
+        assert inside.get(path, Origin="http://evil.example")[0] == 404
+    assert start(inside, Origin="http://evil.example")[0] in (403, 404)
+    assert "Access-Control-Allow-Origin" not in inside.get("/api/kernels")[1]
+
+
+def test_a_request_that_changes_something_must_come_from_a_page(inside):
+    assert inside.post("/api/kernels", {"name": "one"})[0] == 403
+    assert inside.post("/api/kernels", {"name": "one"}, X_XSRFToken="guessed")[0] == 403
+    assert inside.get("/api/kernels")[2] == "[]"
+
+
+def test_it_listens_on_this_machine_alone(server):
+    address, port = server.host.split(":")
+    assert address == "127.0.0.1"
+    with socket.socket() as other:
+        other.settimeout(2)
+        assert other.connect_ex(("127.0.0.2", int(port))), "another address of the machine answers"
+
+
+# What is served
+
+OUTSIDE = [
+    "/../secret.txt",
+    "/book/../../secret.txt",
+    "/%2e%2e/secret.txt",
+    "/..%2fsecret.txt",
+    "/..%5csecret.txt",
+    "/....//secret.txt",
+    "//{outside}/secret.txt",
+    "/{outside}/secret.txt",
+    "/%2f{outside}/secret.txt",
+    "/leading_out.txt",
+    "/secret.txt%00.html",
+    "/live/../../secret.txt",
+    "/live/%2e%2e/server.py",
+]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+def test_no_path_leads_out_of_the_book(inside, built, path):
+    status, _, text = inside.get(path.format(outside=built.parent))
+    assert status in (400, 404)
+    assert "a secret" not in text and "import" not in text
+
+
+@pytest.mark.parametrize(
+    "path", ["/api", "/api/contents", "/api/sessions", "/api/terminals", "/api/kernelspecs", "/api/status", "/files/secret.txt",
+             "/login", "/logout", "/metrics", "/static/favicon.ico", "/terminals/1", "/nbextensions/x", "/lab"]
+)  # fmt: skip
+def test_of_jupyter_there_are_kernels_alone(inside, path):
+    assert inside.get(path)[0] == 404
+
+
+def test_pages_are_those_of_the_site_with_one_link_and_one_script(inside, built):
+    status, headers, text = inside.get("/book/one.html")
+    assert status == 200
+    added = re.findall(r"<(?:link|script)[^>]*/live/live\.[^>]*>(?:</script>)?\n", text)
+    assert len(added) == 2 and 'data-chapter="one"' in added[1]
+    for each in added:
+        text = text.replace(each, "")
+    assert text == PAGE == (built / "book" / "one.html").read_text()
+    assert 'data-chapter=""' in inside.get("/index.html")[2]
+    assert inside.get("/_static/style.css")[2] == "p { color: red }"
+
+
+def test_a_page_runs_its_own_scripts_and_reaches_nothing_else(inside):
+    _, headers, text = inside.get("/book/one.html")
+    rules = dict(each.split(" ", 1) for each in headers["Content-Security-Policy"].split("; "))
+    code = re.search("<script>(.*?)</script>", PAGE)[1]
+    hashed = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+    nonce = re.search('nonce="([^"]+)"', text)[1]
+    assert rules["script-src"] == f"'self' 'nonce-{nonce}' 'sha256-{hashed}'"
+    assert rules["default-src"] == "'none'" and rules["connect-src"] == f"'self' ws://{inside.host}"
+    assert not re.search(r"https?:|\*|unsafe-eval", headers["Content-Security-Policy"])
+    assert nonce not in inside.get("/book/one.html")[2], "a nonce serves one answer"
+
+
+def test_the_cells_of_a_chapter(inside):
+    shown, hidden = json.loads(inside.get("/live/cells/one")[2])["cells"]
+    assert shown == {"id": "shown", "source": "x = 1\nx", "shown": True, "predict": False, "output": True}
+    assert (hidden["shown"], hidden["source"]) == (False, "assert x == 1")
+    assert inside.get("/live/cells/six")[0] == 404
+
+
+def test_progress_is_that_of_the_file(inside):
+    entry = {"status": "passed", "on": "2026-11-21"}
+    noted = {"version": 1, "exercises": {"one.a": entry, "one.b": entry | {"status": "failed"}}}
+    assert json.loads(inside.get("/live/progress")[2]) == {"passed": []}
+    inside.progress.write_text(json.dumps(noted))
+    assert json.loads(inside.get("/live/progress")[2]) == {"passed": ["one.a"]}
+
+
+# Kernels
+
+
+def test_a_chapter_has_one_kernel_and_only_a_page_of_ours_hears_it(inside):
+    status, _, text = start(inside)
+    assert status == 201
+    kernel = json.loads(text)["id"]
+    assert json.loads(start(inside)[2])["id"] == kernel
+    assert start(inside, "six")[0] == 404
+    assert channels(inside, kernel, Origin="http://evil.example") == 403
+    assert channels(inside, kernel, Origin="http://127.0.0.1:1") == 403
+    assert channels(inside, kernel, Cookie=None) == 403
+    assert channels(inside, kernel, Host="evil.example") == 403
+    assert channels(inside, kernel, Origin=f"http://{inside.host}") == 101
+
+
+def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
+    with started(built, tmp_path) as server:
+        server.enter()
+        ids = [json.loads(start(server, name)[2])["id"] for name in ("one", "two", "three", "four", "five")]
+        assert {each["id"] for each in json.loads(server.get("/api/kernels")[2])} == set(ids[-MOST:])
+        children = child_processes(server.process.pid)
+        assert len(children) == MOST
+        # At the worst moment: one of them is about to start anew.
+        server.post(f"/api/kernels/{ids[-1]}/restart", X_XSRFToken=server.cookies["_xsrf"], wait=False)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) == 0
+    assert not [each for each in children if alive(each)]
+    assert not any(str(tmp_path) in environment(each) for each in os.listdir("/proc") if each.isdigit())
+
+
+def child_processes(parent):
+    listed = [int(each) for each in os.listdir("/proc") if each.isdigit()]
+    return [each for each in listed if status(each, "PPid") == str(parent)]
+
+
+def environment(process):
+    try:
+        with open(f"/proc/{process}/environ", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def alive(process):
+    for _ in range(50):
+        if status(process, "State") in (None, "Z (zombie)"):
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def status(process, field):
+    try:
+        with open(f"/proc/{process}/status") as lines:
+            return next(line.split(":")[1].strip() for line in lines if line.startswith(f"{field}:"))
+    except OSError:
+        return None
+
+
+# The command
+
+
+def test_without_a_book_it_says_what_to_do(tmp_path, capsys):
+    from mlax_tutorial.__main__ import main
+
+    assert main(["live", "--book", str(tmp_path)]) == 2
+    assert f"{tmp_path} holds no built book" in capsys.readouterr().err
+
+
+def test_the_package_alone_says_where_the_book_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        book, "__file__", str(tmp_path / "site-packages" / "mlax_tutorial" / "live" / "book.py")
+    )
+    with pytest.raises(book.NoBook, match="make live.*--book FOLDER"):
+        book.find()
+
+
+def test_without_the_extra_it_says_what_to_install(built, monkeypatch, capsys):
+    import sys
+
+    from mlax_tutorial.__main__ import main
+
+    monkeypatch.delitem(sys.modules, "mlax_tutorial.live.server")
+    monkeypatch.delattr("mlax_tutorial.live.server")
+    monkeypatch.setitem(sys.modules, "jupyter_server.auth", None)
+    assert main(["live", "--book", str(built)]) == 2
+    said = capsys.readouterr().err
+    assert "jupyter_server" in said and "pip install jupyter-server ipykernel" in said

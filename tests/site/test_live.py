@@ -1,0 +1,339 @@
+"""Live pages, as a reader uses them: cells changed and run, exercises solved, kernels that hang and die."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from playwright.sync_api import expect
+
+from tools.site import accessibility, browser
+
+pytestmark = pytest.mark.xdist_group("live")
+
+PATIENCE = 120_000  # milliseconds: on a busy machine a kernel starts slowly
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def served(site, home):
+    """The address of the live book, with its token."""
+    own = {
+        "JAX_PLATFORMS": "cpu",
+        "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
+        "IPYTHONDIR": str(home / "ipython"),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(site)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | own,
+    )
+    try:
+        yield next(line.strip() for line in process.stdout if "http://" in line)
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stdout.close()
+
+
+class Reader:
+    """A browser window on a chapter."""
+
+    def __init__(self, page, served):
+        self.page, self.served = page, served
+        self.status = page.locator(".live-status")
+        self.complaints, self.requests = [], []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: self.complaints.append(message.text) if message.type == "error" else None,
+        )
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, chapter):
+        self.page.goto(self.served.replace("welcome", chapter))
+        browser.settle(self.page)
+        expect(self.page.locator(".live-bar")).not_to_have_attribute(
+            "data-state", "starting", timeout=PATIENCE
+        )
+        expect(self.button("Run all")).to_be_enabled()
+        return self
+
+    def button(self, name):
+        return self.page.locator(".live-bar").get_by_role("button", name=name, exact=True)
+
+    def cell(self, number):
+        return self.page.locator("#book div.cell:has(> .live-tools, > details > .live-tools)").nth(number - 1)
+
+    def write(self, cell, text):
+        cell.locator(".cm-content").click()
+        self.page.keyboard.press("ControlOrMeta+a")
+        self.page.keyboard.insert_text(text)
+
+    def text(self, cell):
+        return cell.locator(".cm-line").all_text_contents()
+
+    def run(self, cell, text=None, ends="Done"):
+        if text is not None:
+            self.write(cell, text)
+        cell.locator(".live-run").click()
+        return self.until(ends)
+
+    def until(self, said):
+        expect(self.status).to_contain_text(re.compile(said), timeout=PATIENCE)
+
+
+@pytest.fixture
+def opened(chromium, served):
+    """Opens chapters in windows of one browser, which shares what it remembers among them."""
+    with contextlib.ExitStack() as stack:
+        context = chromium.new_context(
+            viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
+        )
+        stack.callback(context.close)
+        context.set_default_timeout(PATIENCE)
+        readers = []
+
+        def open_chapter(chapter):
+            readers.append(Reader(context.new_page(), served))
+            return readers[-1].open(chapter)
+
+        yield open_chapter
+        for reader in readers:
+            assert not reader.complaints
+            elsewhere = [
+                url for url in reader.requests if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))
+            ]
+            assert not elsewhere
+
+
+WRONG = "from mlax_tutorial.exercises import welcome as ex\ndef double(x):\n    return x * 3\nex.double.check(double)\n"
+RIGHT = WRONG.replace("3", "2")
+
+
+def test_an_exercise_is_failed_hinted_solved_and_remembered(opened, home):
+    reader = opened("welcome")
+    exercise = reader.page.locator("section.book-exercise")
+    cell = exercise.locator("div.cell").first
+    expect(cell.get_by_role("button", name="Check exercise double")).to_be_visible()
+    reader.run(cell)
+    expect(cell.locator(".cell_output")).to_contain_text("not attempted yet")
+    reader.run(cell, WRONG + "ex.double.hint()")
+    expect(cell.locator(".cell_output")).to_contain_text("expected 2., got 3.")
+    expect(cell.locator(".cell_output")).to_contain_text("Hint 1 of")
+    assert "book-done" not in exercise.get_attribute("class")
+    reader.run(cell, RIGHT)
+    expect(cell.locator(".cell_output")).to_contain_text("double: passed")
+    expect(exercise.get_by_role("checkbox")).to_be_checked()
+    noted = json.loads((home / "progress.json").read_text())["exercises"]
+    assert noted["welcome.double"]["status"] == "passed"
+    assert "token" not in reader.page.url
+
+    reader.page.evaluate("localStorage.removeItem('book:done:welcome.double')")
+    reader.open("welcome")
+    expect(exercise.get_by_role("checkbox")).to_be_checked()
+    assert reader.text(cell) == RIGHT.split("\n")
+    expect(cell.locator(".live-said")).to_contain_text("ran before")
+    cell.get_by_role("button", name="Reset").click()
+    assert "    ...  # your code" in reader.text(cell)
+    expect(cell.locator(".cell_output")).to_have_count(0)
+    reader.open("welcome")
+    assert "    ...  # your code" in reader.text(cell)
+
+
+def test_a_prediction_stays_shut_when_all_is_run_and_opens_when_it_is(opened):
+    reader = opened("welcome")
+    cell = reader.page.locator("#book div.tag_predict").first
+    lid = reader.page.locator("details.book-reveal").first
+    stored = lid.locator(".cell_output").inner_html()
+    reader.write(cell, "print('found out')")
+    reader.button("Run all").click()
+    reader.until("Done: ")
+    assert lid.get_attribute("open") is None
+    expect(lid.locator(".cell_output")).to_have_count(1)
+    assert lid.locator(".cell_output").text_content().strip() == "found out"
+    reader.run(cell)
+    assert lid.get_attribute("open") is not None
+    cell.get_by_role("button", name="Reset").click()
+    assert lid.get_attribute("open") is None
+    assert lid.locator(".cell_output").inner_html() == stored
+
+
+FIGURE = """from mlax_tutorial import viz
+
+def cube(x):
+    y = x * x
+    return y * x
+
+viz.trace(cube, jnp.ones(3))"""
+
+
+def test_all_of_a_chapter_runs_and_a_figure_steps_through_another_function(opened):
+    reader = opened("tracing")
+    reader.button("Run all").click()
+    reader.until(r"Done: \d\d cells")
+    said = reader.page.locator(".live-said").all_text_contents()
+    assert all(re.search(r"ran in", each) for each in said)
+    assert not [each for each in said if "fails" in each], "a cell that the page does not show failed"
+    cell = reader.page.locator("#book div.cell:has(> .cell_output .viz-trace):has(> .live-tools)").first
+    cell.evaluate("e => e.id = 'the-figure'")
+    cell = reader.page.locator("#the-figure")
+    assert "kinetic" in cell.locator(".viz-trace").inner_text()
+    reader.run(cell, FIGURE)
+    figure = cell.locator(".viz-trace")
+    assert "kinetic" not in figure.inner_text() and "return y * x" in figure.inner_text()
+    for step in ("1", "2"):
+        figure.get_by_role("button", name=re.compile("Next")).click()
+        expect(figure.locator(".viz-status")).to_contain_text(f"Line {step} of")
+    # An output brings scripts, and they run; a handler in an attribute does not, and nothing is fetched from elsewhere.
+    reader.run(
+        cell,
+        """from IPython.display import HTML
+HTML('<p id="a">-</p><script>document.getElementById("a").textContent = "ran"</script>'
+     '<img src="data:," onerror="document.getElementById(\\'a\\').textContent = \\'attacked\\'">')""",
+    )
+    expect(cell.locator("#a")).to_have_text("ran")
+    assert [each for each in reader.complaints if "Content Security Policy" in each]
+    reader.complaints.clear()
+
+
+def test_two_chapters_at_once(opened):
+    first, second = opened("welcome"), opened("tracing")
+    for reader, value in ((first, 1), (second, 2)):
+        reader.run(reader.cell(2), f"value = {value}")
+    for reader, value in ((first, "1"), (second, "2")):
+        reader.run(reader.cell(2), "print(value)")
+        expect(reader.cell(2).locator(".cell_output")).to_have_text(value)
+    second.button("Restart").click()
+    second.until("The kernel (is ready|starts anew)")
+    exercise = second.page.locator("section.book-exercise div.cell").first
+    second.run(exercise)  # which needs what cells above import, and they have not run
+    expect(exercise.locator(".cell_output")).to_contain_text("not attempted yet")
+
+
+def test_a_name_that_is_missing_brings_the_cells_above(opened):
+    reader = opened("welcome")
+    reader.button("Restart").click()
+    expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "idle", timeout=PATIENCE)
+    reader.write(reader.cell(2), "base = 20")
+    reader.run(reader.cell(3), "print(base + 1)", ends="stopped: NameError")
+    expect(reader.cell(3).locator(".traceback .-Color-Red").first).to_have_text("NameError")
+    reader.cell(3).get_by_role("button", name="Run all above, then this").click()
+    expect(reader.cell(3).locator(".cell_output")).to_have_text("21")
+
+
+def test_an_endless_loop_is_interrupted(opened):
+    reader = opened("welcome")
+    reader.run(reader.cell(2), "while True:\n    pass", ends="Cell 2 runs")
+    reader.cell(3).locator(".live-run").click()
+    expect(reader.cell(3)).to_have_attribute("data-live", "waiting")
+    expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "busy", timeout=PATIENCE)
+    reader.button("Interrupt").click()
+    reader.until("stopped: KeyboardInterrupt")
+    expect(reader.cell(3)).to_have_attribute("data-live", "")
+    reader.run(reader.cell(2), "print('again')")
+    expect(reader.cell(2).locator(".cell_output")).to_have_text("again")
+
+
+def test_output_without_end_is_cut_and_the_page_stays_usable(opened):
+    reader = opened("welcome")
+    reader.run(reader.cell(2), "while True:\n    print('all work and no play')", ends="Cell 2 runs")
+    expect(reader.cell(2).locator(".live-note")).to_contain_text("The rest of the output is left out")
+    assert len(reader.cell(2).locator(".cell_output").text_content()) < 110_000
+    reader.button("Interrupt").click()
+    reader.until("stopped: KeyboardInterrupt")
+    reader.run(reader.cell(2), "for i in range(3):\n    print(f'\\r{i} of 2', end='')")
+    expect(reader.cell(2).locator(".cell_output")).to_have_text("2 of 2")
+
+
+def test_a_kernel_that_dies_is_noticed(opened):
+    reader = opened("welcome")
+    reader.run(reader.cell(2), "import os\nos.kill(os.getpid(), 9)", ends="The kernel died")
+    expect(reader.cell(2)).to_have_attribute("data-live", "lost")
+    expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "idle", timeout=PATIENCE)
+    reader.until("The kernel died")
+    reader.run(reader.cell(2), "print('jax' in globals())")
+    expect(reader.cell(2).locator(".cell_output")).to_have_text("True")  # the set-up cell ran by itself
+
+
+def test_by_keyboard_alone(opened):
+    reader = opened("welcome")
+    press, focused = reader.page.keyboard.press, reader.page.locator(":focus")
+    press("Tab")
+    assert focused.inner_text() == "Skip to main content"
+    press("Tab")
+    assert focused.inner_text() == "Run all"
+    for _ in range(150):  # to the second cell; nothing on the way holds the key
+        press("Tab")
+        if focused.get_attribute("aria-label") == "Code of cell 2":
+            break
+    assert focused.get_attribute("aria-label") == "Code of cell 2"
+    press("ControlOrMeta+a")
+    reader.page.keyboard.type("if True:\n")
+    press("Tab")  # indents now
+    reader.page.keyboard.type("print('typed')\n")
+    assert focused.get_attribute("aria-label") == "Code of cell 2"
+    press("Shift+Enter")
+    assert focused.get_attribute("aria-label") == "Code of cell 3"
+    reader.until("Done")
+    expect(reader.cell(2).locator(".cell_output")).to_have_text("typed")
+    for label in ("Run all above cell 2", "Run cell 2", "Code of cell 2"):  # and back
+        for _ in range(4):
+            press("Shift+Tab")
+            if focused.get_attribute("aria-label") == label:
+                break
+        assert focused.get_attribute("aria-label") == label
+    press("End")
+    reader.page.keyboard.type("  # typed")
+    press("Escape")  # and the key walks again
+    press("Tab")
+    assert focused.get_attribute("aria-label") != "Code of cell 2"
+    assert "  # typed" in "".join(reader.text(reader.cell(2)))
+
+
+@pytest.mark.parametrize("theme, width", [("light", 1280), ("dark", 390)])
+def test_accessible_and_not_wider_than_the_screen(chromium, served, theme, width):
+    with chromium.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce", bypass_csp=True
+    ) as context:
+        reader = Reader(context.new_page(), served).open("welcome")
+        reader.run(
+            reader.cell(2), "print('printed')\nraise ValueError('long ' * 40)", ends="stopped: ValueError"
+        )
+        reader.run(reader.page.locator("section.book-exercise div.cell").first)
+        assert not accessibility.violations(reader.page)
+        assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_page_says_when_the_server_is_gone(chromium, site, tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(site)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ
+        | {
+            "JAX_PLATFORMS": "cpu",
+            "MLAX_TUTORIAL_PROGRESS": str(tmp_path / "p.json"),
+            "IPYTHONDIR": str(tmp_path),
+        },
+    )
+    with chromium.new_context(viewport={"width": 1280, "height": 800}) as context, process:
+        served = next(line.strip() for line in process.stdout if "http://" in line)
+        reader = Reader(context.new_page(), served).open("welcome")
+        reader.run(reader.cell(2), "1")
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        reader.until("The server does not answer")
+        reader.cell(3).locator(".live-run").click()
+        assert reader.cell(3).get_attribute("data-live") in (None, "")
+        reader.write(reader.cell(3), "kept = True")
+        assert reader.text(reader.cell(3)) == ["kept = True"]

@@ -1,0 +1,222 @@
+// A chapter of the book with a kernel behind it: every cell can be changed and run where it stands.
+//
+// The server adds this script to the pages of the public site, and to nothing else.
+
+import { Cell } from "./cell.js";
+import { button, element } from "./element.js";
+import { ask, Kernel } from "./kernel.js";
+
+const PATIENCE = 5000; // milliseconds until an interrupt that does nothing is spoken of
+
+const SAID = {
+  none: "Nothing runs yet. The first run starts a kernel.",
+  starting: "The kernel starts.",
+  idle: "The kernel is ready.",
+  busy: "The kernel runs.",
+  restarting: "The kernel starts anew.",
+  died: "The kernel died, and was started again. Its variables are gone: run the cells anew.",
+  dead: "The kernel is dead. The next run starts another.",
+  "cut off": "The server does not answer. Is it still running? What you wrote is kept in this browser.",
+};
+
+// The cells of the page beside those of the notebook: by their text, so that no cell is ever taken for another.
+function matched(told) {
+  const places = [...document.querySelectorAll("#book div.cell")].filter((each) => each.querySelector(".cell_input"));
+  const shown = told.filter((each) => each.shown);
+  const same = (place, { source }) => {
+    const text = place.querySelector(".cell_input pre").textContent.trim();
+    return [source.trim(), source.replace(/^#@title .*\n/, "").trim()].includes(text); // Colab's title is not on the page
+  };
+  return places.length === shown.length && places.every((each, index) => same(each, shown[index])) ? places : null;
+}
+
+class Notebook {
+  constructor(chapter) {
+    this.chapter = chapter;
+    this.cells = [];
+    this.queue = [];
+    this.kernel = new Kernel(chapter, (state) => this.#kernel(state));
+    this.#bar();
+  }
+
+  async begin() {
+    const { cells: told } = await ask(`/live/cells/${this.chapter}`);
+    const places = matched(told);
+    if (!places) {
+      this.say("This page and its notebook differ, so nothing can run here. Build the book anew.");
+      return;
+    }
+    for (const each of told) {
+      if (each.shown) this.cells.push(new Cell(this, places[this.cells.length], each, this.cells.length + 1));
+      else this.cells.at(-1)?.hidden.push(each.source);
+    }
+    for (const each of this.bar.querySelectorAll("button")) each.disabled = false;
+    this.#states();
+    this.progress();
+    if (await this.kernel.find()) {
+      const ran = new Set(JSON.parse(sessionStorage.getItem(`live:${this.kernel.id}`) ?? "[]"));
+      for (const cell of this.cells) if (ran.has(cell.id)) { cell.ran = true; cell.become("", "ran before; the kernel still knows its names"); }
+    } else this.say(SAID.none);
+  }
+
+  #bar() {
+    this.light = element("span", { class: "live-light", "aria-hidden": "true" });
+    this.status = element("span", { class: "live-status", role: "status" });
+    this.bar = element("section", { class: "live-bar", "aria-label": "Kernel" }, this.light, this.status,
+      element("span", { class: "live-buttons" },
+        button("Run all", () => this.run(this.cells), { disabled: "" }),
+        button("Interrupt", () => this.interrupt(), { disabled: "", class: "live-interrupt" }),
+        button("Restart", () => this.restart(), { disabled: "", class: "live-restart" })),
+      element("details", { class: "live-keys" }, element("summary", {}, "Keys"), element("ul", { id: "live-help" },
+        ...["Shift and Enter: run the cell, go to the next", "Ctrl (or ⌘) and Enter: run the cell", "Tab: on through the page; once you have written, indent",
+          "Escape, then Tab: leave the cell"].map((each) => element("li", {}, each)))));
+    document.body.prepend(this.bar);
+    document.querySelector(".skip-link")?.after(this.bar); // which stays the first stop
+  }
+
+  say(words) {
+    this.status.textContent = words;
+  }
+
+  #states() {
+    const running = Boolean(this.kernel.connection);
+    this.bar.dataset.state = this.kernel.state;
+    this.bar.querySelector(".live-interrupt").disabled = !running || (this.kernel.state !== "busy" && !this.going);
+    this.bar.querySelector(".live-restart").disabled = !running;
+  }
+
+  #kernel(state) {
+    if (["restarting", "died", "dead", "none"].includes(state)) for (const cell of this.cells) {
+      cell.ran = false;
+      if (cell.place.dataset.live === "done") cell.become("", "ran before the kernel was lost");
+    }
+    this.#states();
+    if (state === "died") this.lost = true; // says so until the next run
+    if (this.lost && ["died", "starting", "idle"].includes(state)) this.say(SAID.died);
+    else if (state === "idle" || state === "busy") {
+      // what a run says of itself stays
+      if (!this.going && Object.values(SAID).includes(this.status.textContent)) this.say(SAID[state]);
+    } else this.say(SAID[state]);
+  }
+
+  above(cell) {
+    return this.cells.slice(0, this.cells.indexOf(cell));
+  }
+
+  next(cell) {
+    return this.cells[this.cells.indexOf(cell) + 1];
+  }
+
+  // What the cells above import, so that an exercise can be tried before they have run.
+  imports(cell) {
+    const lines = this.above(cell).flatMap((each) => each.text.split("\n"));
+    return lines.filter((line) => /^(import|from) .*[^(\\,]$/.test(line)).join("\n");
+  }
+
+  // Runs cells one after the other; an error ends the row. `open` lifts the lid of a prediction, which running many leaves shut.
+  run(cells, { open = false } = {}) {
+    if (this.kernel.state === "cut off") return this.say(SAID["cut off"]);
+    for (const cell of cells) {
+      if (this.queue.some((each) => each.cell === cell)) continue;
+      this.queue.push({ cell, open });
+      cell.become("waiting", "waits");
+    }
+    this.going ??= this.#go().finally(() => {
+      this.going = null;
+      this.#states();
+    });
+  }
+
+  async #go() {
+    let count = 0, failed = false;
+    this.lost = false;
+    try {
+      await this.kernel.start();
+      while (this.queue.length) {
+        const setup = this.cells[0];
+        if (!setup.ran && this.queue[0].cell !== setup) {
+          this.queue = [{ cell: setup, open: false }, ...this.queue.filter((each) => each.cell !== setup)];
+        }
+        const { cell, open } = this.queue.shift();
+        this.#states();
+        this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`);
+        const reply = await cell.run(this.kernel, open);
+        if (reply?.ename === "NameError" && this.above(cell).some((each) => !each.ran)) this.#missing(cell);
+        if (cell.exercise) this.progress();
+        this.#remember();
+        if (reply?.status === "ok") count += 1;
+        else {
+          failed = true;
+          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename}.`);
+          break;
+        }
+      }
+      if (!failed) this.say(count === 1 ? "Done." : `Done: ${count} cells.`);
+    } catch (error) {
+      this.say(`No kernel could be started: ${error.message}`);
+    }
+    clearTimeout(this.patience);
+    this.#forget();
+  }
+
+  #forget() {
+    for (const { cell } of this.queue) cell.become("");
+    this.queue = [];
+  }
+
+  #remember() {
+    const ran = this.cells.filter((each) => each.ran).map((each) => each.id);
+    try { sessionStorage.setItem(`live:${this.kernel.id}`, JSON.stringify(ran)); } catch { /* then a reload does not know */ }
+  }
+
+  #missing(cell) {
+    cell.offer("Cells above have not run yet. Perhaps one of them makes this name.", {
+      text: "Run all above, then this",
+      run: () => { this.run(this.above(cell).filter((each) => !each.ran)); this.run([cell], { open: true }); },
+    });
+  }
+
+  async interrupt() {
+    this.#forget();
+    this.say("The kernel is interrupted.");
+    await this.kernel.interrupt();
+    clearTimeout(this.patience);
+    this.patience = setTimeout(() => {
+      if (this.kernel.state === "busy") this.say("It does not stop: compiled code cannot be interrupted. Wait, or restart the kernel.");
+    }, PATIENCE);
+  }
+
+  async restart() {
+    this.#forget();
+    try {
+      await this.kernel.restart();
+    } catch (error) {
+      this.say(`The kernel could not be restarted: ${error.message}`);
+    }
+  }
+
+  // Marks what the reader has passed, here or anywhere else, as the page marks it by itself.
+  async progress() {
+    const { passed } = await ask("/live/progress").catch(() => ({ passed: [] }));
+    for (const name of passed) {
+      const box = document.getElementById(`done-${name}`);
+      if (box && !box.checked) box.click();
+      try {
+        if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
+      } catch { /* then they do not show it */ }
+    }
+  }
+}
+
+// The token has done its work: the browser has a cookie now.
+const address = new URL(location.href);
+if (address.searchParams.has("token")) {
+  address.searchParams.delete("token");
+  history.replaceState(null, "", address);
+}
+
+const { chapter } = document.currentScript.dataset;
+if (chapter) {
+  const notebook = new Notebook(chapter);
+  notebook.begin().catch((error) => notebook.say(`This page cannot be live: ${error.message}`));
+}
