@@ -1,0 +1,87 @@
+// On paper nothing can be opened or stepped through. So before a page is printed, answers, hints and solutions go to its end, all other
+// lids open, and a figure with steps shows the step that tells most. Afterwards all is as it was.
+
+(() => {
+
+const { element } = book;
+const article = document.getElementById("book");
+if (!article) return;
+
+let undo = [];
+const and_back = (act) => undo.push(act);
+
+// Something is put where another thing stands, until all is undone.
+const swap = (there, instead) => {
+  there.replaceWith(instead);
+  and_back(() => instead.replaceWith(there));
+};
+const added = (made, add) => {
+  add(made);
+  and_back(() => made.remove());
+};
+const open = (details) => {
+  if (details.open) return;
+  details.open = true;
+  and_back(() => { details.open = false; });
+};
+
+const number = /\d+/.exec(article.querySelector(".book-eyebrow")?.textContent ?? "")?.[0];
+const numbered = (count) => (number ? `${number}.${count}` : `${count}`);
+const reference = (text, id, name) => element("p", { class: "book-at-the-end" }, text, element("a", { href: `#${id}` }, name));
+
+function answers() {
+  const told = [];
+  let count = 0;
+  for (const each of article.querySelectorAll(".book-predict, details.book-reveal")) {
+    if (each.matches(".book-predict")) {
+      count += 1;
+      const title = each.querySelector(".book-predict-title");
+      if (title) added(document.createTextNode(` ${numbered(count)}`), (text) => title.append(text));
+      continue;
+    }
+    const id = `answer-${told.length + 1}`, name = `Prediction ${numbered(count || told.length + 1)}`;
+    swap(each, reference("The answer stands at the end of the chapter: ", id, name));
+    open(each);
+    told.push(element("div", { class: "book-answered", id }, element("h3", {}, name), each));
+  }
+  return told;
+}
+
+function solutions() {
+  return [...article.querySelectorAll(".book-exercise-foot")].map((foot, index) => {
+    const card = foot.closest(".book-exercise"), id = `solution-${index + 1}`;
+    const label = card.querySelector(".book-exercise-number").textContent;
+    const title = card.querySelector("h2, h3, h4").firstChild.textContent;
+    swap(foot, reference("Hints and a solution stand at the end of the chapter: ", id, label));
+    foot.querySelectorAll("details").forEach(open);
+    return element("div", { class: "book-answered", id }, element("h3", {}, `${label}: ${title}`), foot);
+  });
+}
+
+// A figure that asks to be stepped through is shown as after its last step; the others begin where they tell most.
+function figures() {
+  for (const figure of article.querySelectorAll(".viz-figure")) {
+    const range = figure.querySelector(":scope > .viz-bar:not([hidden]) .viz-range"), status = figure.querySelector(".viz-status");
+    if (!range || !/▶|^Step through/.test(status?.textContent ?? "")) continue;
+    const before = range.value;
+    range.value = range.max;
+    range.oninput?.();
+    and_back(() => { range.value = before; range.oninput?.(); });
+  }
+}
+
+const prepare = () => {
+  if (undo.length) return;
+  and_back(() => {});
+  for (const [title, id, parts] of [["Answers to the predictions", "answers", answers()], ["Hints and solutions", "solutions", solutions()]]) {
+    const end = article.querySelector(":scope > section") ?? article;
+    if (parts.length) added(element("section", { class: "book-at-the-end-of", id }, element("h2", {}, title), ...parts), (made) => end.append(made));
+  }
+  for (const details of article.querySelectorAll("details:not([open])")) open(details);
+  figures();
+};
+
+addEventListener("beforeprint", prepare);
+addEventListener("afterprint", () => { for (const act of undo.splice(0).reverse()) act(); });
+
+})();
