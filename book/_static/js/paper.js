@@ -1,5 +1,5 @@
-// On paper nothing can be opened or stepped through. So before a page is printed, answers, hints and solutions go to its end, all other
-// lids open, and a figure with steps shows the step that tells most. Afterwards all is as it was.
+// On paper nothing can be opened or stepped through. So before a page is printed, answers, hints, solutions and folded code go to its
+// end, all other lids open, and a figure with steps shows the step that tells most. Afterwards all is as it was.
 
 (() => {
 
@@ -58,6 +58,18 @@ function solutions() {
   });
 }
 
+// Code that is folded away on the page, but for the set-up, which is the same in each chapter.
+function folded() {
+  return [...article.querySelectorAll("div.cell:not(.tag_hide-cell) > details.hide")].map((details, index) => {
+    const id = `folded-${index + 1}`, name = `Folded code ${numbered(index + 1)}`;
+    const lid = details.querySelector("summary .collapsed")?.textContent.trim() ?? "";
+    swap(details, reference("The code behind this stands at the end of the chapter: ", id, name));
+    open(details);
+    const title = lid.startsWith("Show the code") ? name : `${name}: ${lid}`;
+    return element("div", { class: "book-answered", id }, element("h3", {}, title), element("div", { class: "cell" }, details));
+  });
+}
+
 // A figure that asks to be stepped through is shown as after its last step; the others begin where they tell most.
 function figures() {
   for (const figure of article.querySelectorAll(".viz-figure")) {
@@ -73,7 +85,11 @@ function figures() {
 const prepare = () => {
   if (undo.length) return;
   and_back(() => {});
-  for (const [title, id, parts] of [["Answers to the predictions", "answers", answers()], ["Hints and solutions", "solutions", solutions()]]) {
+  for (const [title, id, parts] of [
+    ["Answers to the predictions", "answers", answers()],
+    ["Hints and solutions", "solutions", solutions()],
+    ["Folded code", "folded", folded()],
+  ]) {
     const end = article.querySelector(":scope > section") ?? article;
     if (parts.length) added(element("section", { class: "book-at-the-end-of", id }, element("h2", {}, title), ...parts), (made) => end.append(made));
   }
@@ -82,6 +98,9 @@ const prepare = () => {
 };
 
 addEventListener("beforeprint", prepare);
-addEventListener("afterprint", () => { for (const act of undo.splice(0).reverse()) act(); });
+addEventListener("afterprint", () => {
+  if ("paper" in document.documentElement.dataset) return; // who printed it wants it to stay so
+  for (const act of undo.splice(0).reverse()) act();
+});
 
 })();

@@ -6,7 +6,7 @@
 const { element } = book;
 const root = document.documentElement.dataset.content_root ?? "./";
 const FEW = 8, MANY = 40;
-const QUOTED = 12; // pages whose texts are loaded for excerpts, at most
+const QUOTED = 10; // pages whose texts are loaded for excerpts, at most
 const PAUSE = 150; // milliseconds without typing before they are
 
 const load = (path) => new Promise((done, failed) => {

@@ -32,7 +32,7 @@ const table_of_exercises = () => {
     return { row, link, name: `${chapter_of(link)}.${link.textContent.trim()}` };
   });
   if (!rows.length) return () => {};
-  for (const head of document.querySelectorAll("#book thead tr")) head.prepend(element("th", { class: "head", scope: "col" }, "Solved"));
+  for (const head of document.querySelectorAll("#book thead tr")) head.prepend(element("th", { class: "head book-solved", scope: "col" }, element("span", { "aria-hidden": "true" }, "✓"), hidden("Solved")));
   for (const each of rows) {
     const box = each.box = element("input", { type: "checkbox", "aria-label": `I have solved ${each.name}` });
     box.addEventListener("change", () => { memory.set(`done:${each.name}`, box.checked ? "1" : ""); tell(); });
