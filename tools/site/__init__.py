@@ -4,7 +4,20 @@ what is planned, the search, a light theme.
 `_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
 """
 
-from . import anchors, assets, boxes, cells, contents, exercises, pages, predictions, reference, search, terms
+from . import (
+    anchors,
+    assets,
+    boxes,
+    cells,
+    contents,
+    exercises,
+    pages,
+    pdf,
+    predictions,
+    reference,
+    search,
+    terms,
+)
 
 
 def setup(app):
@@ -19,4 +32,5 @@ def setup(app):
     reference.setup(app)
     search.setup(app)
     assets.setup(app)
+    pdf.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

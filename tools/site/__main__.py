@@ -34,6 +34,8 @@ def screenshots(site, folder, only=(), widths=WIDTHS, schemes=("light", "dark"))
                     continue
                 page.goto(f"{address}/{name}")
                 browser.settle(page)
+                if scheme == "print":
+                    page.evaluate("dispatchEvent(new Event('beforeprint'))")
                 page.wait_for_timeout(200)  # else a tall page is taken before its sidebar is painted
                 path = folder / f"{short.replace('/', '-')}-{width}-{scheme}.png"
                 page.screenshot(path=path, full_page=True)
@@ -64,7 +66,7 @@ def make_pdf(site, target, only=()):
     pages = pdf.build(site, target, only=only)
     size = target.stat().st_size
     if not only and target == site / pdf.NAME:
-        pdf.offer(site, pages, size)
+        pdf.offer(site)
     print(f"{pages} pages, {size / 1e6:.1f} MB: {target}")
 
 
@@ -82,7 +84,9 @@ def main(arguments=None):
     commands.add_parser("pictures", help="draw the PNG files of book/_static anew from the SVG ones")
     paper = commands.add_parser("pdf", help="print the built site as a book, and offer it on its pages")
     paper.add_argument("--site", type=Path, default=SITE, help="the built site (default: _build/html)")
-    paper.add_argument("--only", nargs="*", default=(), metavar="PAGE", help="only these pages; nothing is offered then")
+    paper.add_argument(
+        "--only", nargs="*", default=(), metavar="PAGE", help="only these pages; nothing is offered then"
+    )
     paper.add_argument("--output", type=Path, help=f"the file (default: {pdf.NAME} in the site)")
     options = parser.parse_args(arguments)
     if options.command == "pictures":

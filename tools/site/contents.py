@@ -48,7 +48,9 @@ def with_plan(contents: str, parts: list[Part]) -> str:
         captions = list(CAPTION.finditer(contents))
         here = next((each for each in captions if each[1].startswith(f"{part.name}:")), None)
         if here is None:
-            after = next((each.start() for each in captions if not each[1].startswith("Part ")), len(contents))
+            after = next(
+                (each.start() for each in captions if not each[1].startswith("Part ")), len(contents)
+            )
             items = "".join(_item(*chapter) for chapter in part.planned)
             caption = f'<span class="caption-text">{html.escape(f"{part.name}: {part.about}")}</span>'
             made = f'<p aria-level="2" class="caption" role="heading">{caption}</p>\n<ul class="nav bd-sidenav">\n{items}</ul>\n'

@@ -2,9 +2,10 @@
 
 Each page is printed by itself, with `book/_static/css/print.css` and `js/paper.js`, as a reader's browser would print it. Here is what
 makes a book of them: numbers that go on from chapter to chapter, a title page, contents and an index with the numbers of pages,
-links between chapters that stay in the PDF, an outline. What a page offers for download is written into the pages last.
+links between chapters that stay in the PDF, an outline. Links to the file are written into the pages last, so they are there only if it is.
 """
 
+import contextlib
 import dataclasses
 import html
 import io
@@ -21,7 +22,8 @@ NAME = "learn-jax.pdf"
 LIMIT = 30_000_000  # bytes
 # Pages that say nothing on paper: lists of links, what was run where, and the names, which become the index.
 LEFT_OUT = ("book/exercises", "book/status", "book/tpu_check", search.NAMES_PAGE)
-PLACE = re.compile(r"<!-- book:pdf -->.*?<!-- /book:pdf -->", re.DOTALL)  # where a page offers the PDF
+# Where a page offers the PDF, as a link or as a button.
+PLACE = re.compile(r"(<!-- pdf (link|button) -->).*?(<!-- /pdf -->)", re.DOTALL)
 
 PREPARE = """part => {
     document.documentElement.dataset.paper = "";  // it stays as it is printed
@@ -80,7 +82,9 @@ def contents(site: Path) -> list[Chapter]:
     listed = re.search(r'<nav class="bd-links bd-docs-nav".*?</nav>', text, re.DOTALL)[0]
     folder, part, found = start.rpartition("/")[0], "", []
     for caption, address, title in re.findall(
-        r'<span class="caption-text">(.*?)</span>|<a [^>]*href="([^"]*)"[^>]*>\s*(.*?)\s*</a>', listed, re.DOTALL
+        r'<span class="caption-text">(.*?)</span>|<a [^>]*href="([^"]*)"[^>]*>\s*(.*?)\s*</a>',
+        listed,
+        re.DOTALL,
     ):
         if caption:
             part = html.unescape(caption)
@@ -170,7 +174,7 @@ TITLE = """
 CONTENTS = """
 .leaf a { display: flex; gap: 0.5rem; align-items: baseline; font: 0.98rem/1.5 var(--book-sans); }
 .leaf a::after { content: attr(data-page); order: 3; min-width: 1.8rem; text-align: right; font-variant-numeric: tabular-nums; }
-.leaf a i { flex: 1; border-bottom: 1px dotted var(--book-ink-soft); }
+.leaf a i { flex: 1; border-bottom: 1px dotted var(--book-line); }
 .leaf .chapter { margin-top: 0.75rem; break-inside: auto; }
 .leaf .chapter > a { font-weight: 600; break-after: avoid; }
 .leaf .chapter li a { padding-left: 1.4rem; font-size: 0.92rem; line-height: 1.45; color: var(--book-ink-soft); }
@@ -230,16 +234,21 @@ def index_of_names(site: Path, chapters: list[Chapter]) -> str:
         if (first := name.rpartition(".")[2][:1].upper()) != letter:
             letter = first
             lines.append(f'<li class="letter">{html.escape(letter)}</li>')
-        pages = ", ".join(f'<a href="{html.escape(url)}">{number}</a>' for number, url in sorted(numbers.items()))
+        pages = ", ".join(
+            f'<a href="{html.escape(url)}">{number}</a>' for number, url in sorted(numbers.items())
+        )
         lines.append(f"<li><code>{html.escape(name)}</code> {pages}</li>")
     return f"<h1>Index of names</h1><ul>{''.join(lines)}</ul>"
 
 
-def printed(site: Path, root: Path, only=()) -> Iterator[Chapter]:
+def printed(site: Path, root: Path, only=(), chromium=None) -> Iterator[Chapter]:
     """Print all: the front, then the chapters and the index."""
     chapters = [each for each in contents(site) if not only or each.path.rpartition("/")[2] in only]
-    with browser.serve(site) as address, browser.chromium() as chromium:
-        context = chromium.new_context(viewport={"width": 1000, "height": 1200}, color_scheme="light", reduced_motion="reduce")
+    running = contextlib.nullcontext(chromium) if chromium else browser.chromium()
+    with browser.serve(site) as address, running as chromium:
+        context = chromium.new_context(
+            viewport={"width": 1000, "height": 1200}, color_scheme="light", reduced_motion="reduce"
+        )
         printer = Printer(context.new_page(), address)
         number = 1
         for chapter in chapters:
@@ -283,7 +292,9 @@ def bound(parts: list[Chapter], address: str, root: Path) -> bytes:
                 if link.get("/Subtype") != "/Link":
                     continue
                 if "/Dest" in link:  # to a place on the same page of the site
-                    link[NameObject("/Dest")] = place(part.path, unquote(str(link["/Dest"]).removeprefix("/")))
+                    link[NameObject("/Dest")] = place(
+                        part.path, unquote(str(link["/Dest"]).removeprefix("/"))
+                    )
                 elif (action := link.get("/A")) and str(action.get("/URI", "")).startswith(address):
                     url, anchor = urldefrag(str(action["/URI"]).removeprefix(address + "/"))
                     path = url.partition("?")[0].removesuffix(".html")
@@ -291,7 +302,11 @@ def bound(parts: list[Chapter], address: str, root: Path) -> bytes:
                         del link["/A"]
                         link[NameObject("/Dest")] = place(path, unquote(anchor))
                     else:
-                        published = project.page_url(path, root) if url.endswith(".html") else project.page_url("", root).removesuffix("/.html") + f"/{url}"
+                        published = (
+                            project.page_url(path, root)
+                            if url.endswith(".html")
+                            else project.page_url("", root).removesuffix("/.html") + f"/{url}"
+                        )
                         action[NameObject("/URI")] = TextStringObject(published + (anchor and f"#{anchor}"))
 
     captions = {}
@@ -307,7 +322,9 @@ def bound(parts: list[Chapter], address: str, root: Path) -> bytes:
     front = parts[0].count + parts[1].count
     writer.set_page_label(0, front - 1, "/r")
     writer.set_page_label(front, len(writer.pages) - 1, "/D", start=1)
-    writer.add_metadata({"/Title": project.TITLE, "/Author": "The mlax-tutorial authors", "/Producer": "Chromium and pypdf"})
+    writer.add_metadata(
+        {"/Title": project.TITLE, "/Author": "The mlax-tutorial authors", "/Producer": "Chromium and pypdf"}
+    )
     writer.page_mode = "/UseOutlines"
     writer.root_object[NameObject("/Lang")] = TextStringObject("en")
     writer.compress_identical_objects(remove_duplicates=True, remove_unreferenced=True)
@@ -316,9 +333,9 @@ def bound(parts: list[Chapter], address: str, root: Path) -> bytes:
     return out.getvalue()
 
 
-def build(site: Path, target: Path, root: Path = project.ROOT, only=()) -> int:
-    """Write the PDF of a built site; returns how many pages it has."""
-    *parts, served = printed(site, root, only)
+def build(site: Path, target: Path, root: Path = project.ROOT, only=(), chromium=None) -> int:
+    """Write the PDF of a built site, with a browser that runs already or one of its own; returns how many pages it has."""
+    *parts, served = printed(site, root, only, chromium)
     content = bound(parts, served.path, root)
     if len(content) > LIMIT:
         raise SystemExit(f"The PDF has {len(content):,} bytes, over {LIMIT:,}.")
@@ -326,18 +343,27 @@ def build(site: Path, target: Path, root: Path = project.ROOT, only=()) -> int:
     return sum(part.count for part in parts)
 
 
-def offer(site: Path, pages: int, size: int) -> None:
-    """Write the link to the PDF into the pages of the site."""
+def offer(site: Path) -> None:
+    """Write links to the PDF into the pages of the site, if it is there."""
+    if not (site / NAME).is_file():
+        return
+    size = f"{(site / NAME).stat().st_size / 1e6:.0f} MB"
     for path in (*site.glob("book/**/*.html"), site / "search.html"):
         text = path.read_text(encoding="utf-8")
-        root = "../" * path.relative_to(site).as_posix().count("/")
-        made = PLACE.sub(lambda found, root=root: link(root, pages, size), text)
+        address = "../" * path.relative_to(site).as_posix().count("/") + NAME
+        links = {
+            "link": f' · <a href="{address}" download>The book as PDF</a> ({size})',
+            "button": f'<a class="book-button" href="{address}" download title="Download the book as PDF, {size}">'
+            '<i class="icon icon-download" aria-hidden="true"></i><span>PDF</span></a>',
+        }
+        made = PLACE.sub(lambda found, links=links: f"{found[1]}{links[found[2]]}{found[3]}", text)
         if made != text:
             path.write_text(made, encoding="utf-8")
 
 
-def link(root: str, pages: int, size: int) -> str:
-    return (
-        f'<!-- book:pdf --> · <a href="{root}{NAME}" download>The book as PDF</a> '
-        f"({pages} pages, {size / 1e6:.0f} MB)<!-- /book:pdf -->"
-    )
+def setup(app):
+    def built(app, exception):
+        if exception is None and app.builder.name == "html":
+            offer(Path(app.outdir))
+
+    app.connect("build-finished", built)

@@ -221,7 +221,9 @@ def write(app, exception):
     for name, (_, sections) in pages.items():
         path = folder / f"{name.replace('/', '-')}.js"
         known.add(path)
-        path.write_text(script("book.quote", {"page": name, "texts": [s.text for s in sections]}), encoding="utf-8")
+        path.write_text(
+            script("book.quote", {"page": name, "texts": [s.text for s in sections]}), encoding="utf-8"
+        )
     for path in set(folder.iterdir()) - known:
         path.unlink()
 

@@ -25,12 +25,24 @@ const open = (details) => {
   and_back(() => { details.open = false; });
 };
 
+// What is behind a lid, taken out of it, with the words on the lid before it.
+const behind = (details, label) => {
+  const inside = [...details.childNodes].filter((node) => node.localName !== "summary");
+  and_back(() => details.append(...inside));
+  const parts = inside.filter((node) => node.localName !== "div" || node.hasChildNodes()); // an empty one would let a heading stand alone
+  const first = parts.find((node) => node.nodeType === 1);
+  if (label && first?.localName === "p") added(element("b", {}, `${label}. `), (made) => first.prepend(made));
+  else if (label) parts.unshift(element("p", { class: "book-lid" }, label));
+  return parts;
+};
+
 const number = /\d+/.exec(article.querySelector(".book-eyebrow")?.textContent ?? "")?.[0];
 const numbered = (count) => (number ? `${number}.${count}` : `${count}`);
 const reference = (text, id, name) => element("p", { class: "book-at-the-end" }, text, element("a", { href: `#${id}` }, name));
+const told = (id, title, parts) => element("div", { class: "book-answered", id }, element("h3", {}, title), ...parts);
 
 function answers() {
-  const told = [];
+  const found = [];
   let count = 0;
   for (const each of article.querySelectorAll(".book-predict, details.book-reveal")) {
     if (each.matches(".book-predict")) {
@@ -39,12 +51,11 @@ function answers() {
       if (title) added(document.createTextNode(` ${numbered(count)}`), (text) => title.append(text));
       continue;
     }
-    const id = `answer-${told.length + 1}`, name = `Prediction ${numbered(count || told.length + 1)}`;
+    const id = `answer-${found.length + 1}`, name = `Prediction ${numbered(count || found.length + 1)}`;
     swap(each, reference("The answer stands at the end of the chapter: ", id, name));
-    open(each);
-    told.push(element("div", { class: "book-answered", id }, element("h3", {}, name), each));
+    found.push(told(id, name, behind(each)));
   }
-  return told;
+  return found;
 }
 
 function solutions() {
@@ -53,8 +64,8 @@ function solutions() {
     const label = card.querySelector(".book-exercise-number").textContent;
     const title = card.querySelector("h2, h3, h4").firstChild.textContent;
     swap(foot, reference("Hints and a solution stand at the end of the chapter: ", id, label));
-    foot.querySelectorAll("details").forEach(open);
-    return element("div", { class: "book-answered", id }, element("h3", {}, `${label}: ${title}`), foot);
+    const lids = [...foot.querySelectorAll("details")];
+    return told(id, `${label}: ${title}`, lids.flatMap((lid) => behind(lid, lid.querySelector("summary").textContent)));
   });
 }
 
@@ -64,9 +75,8 @@ function folded() {
     const id = `folded-${index + 1}`, name = `Folded code ${numbered(index + 1)}`;
     const lid = details.querySelector("summary .collapsed")?.textContent.trim() ?? "";
     swap(details, reference("The code behind this stands at the end of the chapter: ", id, name));
-    open(details);
     const title = lid.startsWith("Show the code") ? name : `${name}: ${lid}`;
-    return element("div", { class: "book-answered", id }, element("h3", {}, title), element("div", { class: "cell" }, details));
+    return told(id, title, [element("div", { class: "cell" }, ...behind(details))]);
   });
 }
 
