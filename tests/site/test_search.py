@@ -30,7 +30,7 @@ def test_a_page_is_read_into_sections():
     assert "Behind the lid." in static.text and "unread" not in static.text
     everything = " ".join(section.text + section.unseen for section in sections.values())
     assert not re.search("secret|drawn|Press|outside|Chapter", everything)
-    assert sections["mlax_tutorial.nn.Linear"].text == "A layer."
+    assert sections["mlax_tutorial.nn.Linear"].text == "Linear A layer."
 
 
 def test_the_index_says_where_each_word_stands():
@@ -90,7 +90,7 @@ def test_names_terms_and_words_come_first_where_they_are_taught(page):
     page.wait_for_function("window.book?.find && document.querySelector('script[src*=search-index]')")
     wanted = {
         "jaxpr": "Glossary | jaxpr",
-        "KeyReuseError": "12. Errors, and how to read them | KeyReuseError: a key used twice",
+        "KeyReuseError": "2. Randomness | A guard: jax_debug_key_reuse",
         "vmap": "10. vmap | One example, many examples: jax.vmap",
         "jax.vmap": "10. vmap | One example, many examples: jax.vmap",
         "LayerNorm": "Layers | nn.LayerNorm",

@@ -51,7 +51,7 @@ def test_planned_chapters_show_in_grey_and_lead_nowhere(page):
     ]
     page.goto("/book/glossary.html")
     shown = page.locator(".bd-docs-nav li.book-planned")
-    assert shown.all_inner_texts() == [f"{number}. {title} (planned)" for number, title in planned]
+    assert shown.all_text_contents() == [f"{number}. {title} (planned)" for number, title in planned]
     if planned:
         assert shown.first.is_visible() and shown.locator("a").count() == 0
         ink = "e => getComputedStyle(e).color"
@@ -61,8 +61,8 @@ def test_planned_chapters_show_in_grey_and_lead_nowhere(page):
 
 
 @pytest.fixture
-def chapter(site):
-    """A chapter with several exercises, its name and their number; not `chapter` of every page."""
+def some(site):
+    """A chapter with several exercises: its name and their number."""
     return "jit", len(re.findall("data-exercise=", (site / "book" / "jit.html").read_text(encoding="utf-8")))
 
 
@@ -72,8 +72,8 @@ def mark(page, name):
     return marks.inner_text() if marks.count() else ""
 
 
-def test_a_solved_exercise_shows_in_the_contents_and_on_the_page_of_exercises(page, chapter):
-    name, count = chapter
+def test_a_solved_exercise_shows_in_the_contents_and_on_the_page_of_exercises(page, some):
+    name, count = some
     page.goto(f"/book/{name}.html")
     assert mark(page, name) == ""
     page.get_by_label("I have solved it").first.check()

@@ -172,9 +172,12 @@ TITLE = """
 .leaf .last a { text-decoration: underline; }
 """
 CONTENTS = """
+.leaf { columns: 2; column-gap: 2.2rem; }
+.leaf h1 { column-span: all; }
+.leaf h2 { margin-top: 1.4rem; }
 .leaf a { display: flex; gap: 0.5rem; align-items: baseline; font: 0.98rem/1.5 var(--book-sans); }
 .leaf a::after { content: attr(data-page); order: 3; min-width: 1.8rem; text-align: right; font-variant-numeric: tabular-nums; }
-.leaf a i { flex: 1; border-bottom: 1px dotted var(--book-line); }
+.leaf a i { flex: 1; min-width: 0.8rem; border-bottom: 1px dotted var(--book-line); }
 .leaf .chapter { margin-top: 0.75rem; break-inside: auto; }
 .leaf .chapter > a { font-weight: 600; break-after: avoid; }
 .leaf .chapter li a { padding-left: 1.4rem; font-size: 0.92rem; line-height: 1.45; color: var(--book-ink-soft); }
@@ -244,8 +247,8 @@ def index_of_names(site: Path, chapters: list[Chapter]) -> str:
 def printed(site: Path, root: Path, only=(), chromium=None) -> Iterator[Chapter]:
     """Print all: the front, then the chapters and the index."""
     chapters = [each for each in contents(site) if not only or each.path.rpartition("/")[2] in only]
-    running = contextlib.nullcontext(chromium) if chromium else browser.chromium()
-    with browser.serve(site) as address, running as chromium:
+    one = contextlib.nullcontext(chromium) if chromium else browser.chromium()
+    with browser.serve(site) as address, one as chromium:
         context = chromium.new_context(
             viewport={"width": 1000, "height": 1200}, color_scheme="light", reduced_motion="reduce"
         )
@@ -262,6 +265,7 @@ def printed(site: Path, root: Path, only=(), chromium=None) -> Iterator[Chapter]
         table = Chapter("contents", "Contents")
         style = CONTENTS + running(table.title, 1 + title.count, "lower-roman")
         printer.leaf(table, table_of_contents([*chapters, index]), style)
+        context.close()
     yield from (title, table, *chapters, index)
     yield Chapter(address, "")  # what the links of the printed pages begin with
 
@@ -314,11 +318,16 @@ def bound(parts: list[Chapter], address: str, root: Path) -> bytes:
         above = None
         if part.part:
             if part.part not in captions:
-                captions[part.part] = writer.add_outline_item(part.part, starts[part.path], is_open=False)
+                captions[part.part] = writer.add_outline_item(
+                    title=part.part, page_number=starts[part.path], is_open=False
+                )
             above = captions[part.part]
-        item = writer.add_outline_item(part.title, starts[part.path], parent=above, is_open=False)
+        item = writer.add_outline_item(
+            title=part.title, page_number=starts[part.path], parent=above, is_open=False
+        )
         for anchor, _, text in part.sections:
-            writer.add_outline_item(text, starts[part.path] + part.places.get(anchor, (0, 0))[0], parent=item)
+            page = starts[part.path] + part.places.get(anchor, (0, 0.0))[0]
+            writer.add_outline_item(title=text, page_number=page, parent=item)
     front = parts[0].count + parts[1].count
     writer.set_page_label(0, front - 1, "/r")
     writer.set_page_label(front, len(writer.pages) - 1, "/D", start=1)
