@@ -103,7 +103,8 @@ def running(head: str, first: int, style: str = "decimal") -> str:
     """Style for a chapter's pages: what stands above and below the text."""
     return f"""
     @page {{ @bottom-center {{ content: counter(page, {style}) }} @top-left {{ content: {text_of_css(head)}; font: 9pt "Source Sans 3"; color: #555a64 }} }}
-    @page:first {{ counter-set: page {first}; @top-left {{ content: none }} }}"""
+    @page:first {{ counter-set: page {first}; @top-left {{ content: none }} }}
+    *, ::before, ::after {{ animation: none !important; transition: none !important }}"""
 
 
 class Printer:
