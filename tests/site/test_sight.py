@@ -89,7 +89,7 @@ FAULTS = {
 ON_PAPER = {
     "no title": ("the title", css("#book h1 { display: none !important }")),
     "closed lids": ("not printed", script("() => { globalThis.dispatchEvent = () => true }")),
-    "blank steps": ("is blank", both(css("#book .viz-later { visibility: hidden !important }"), script("document.querySelectorAll('.viz-range').forEach(each => { each.oninput = null })"))),
+    "blank steps": ("is blank", both(css("#book .viz-figure .viz-later { visibility: hidden !important }"), script("document.querySelectorAll('.viz-range').forEach(each => { each.oninput = null })"))),
     "lids that stay": ("of 2 answers", script("addEventListener('beforeprint', () => document.querySelector('#answers .book-answered').remove())")),
     "lost answers": ("an answer is empty", script("addEventListener('beforeprint', () => document.querySelector('#solutions .book-answered').replaceChildren())")),
     "empty frames": ("an empty frame", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<div class=\"admonition\" style=\"height: 50px\"></div>')")),
