@@ -5,8 +5,8 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book gallery notebooks live live-bundle lab serve test check test-library test-book test-site test-oldest \
-        test-rounding test-tpu test-colab test-all bench clean
+.PHONY: help env book pdf gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
+        test-oldest test-rounding test-tpu test-colab test-all bench clean
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
@@ -58,7 +58,7 @@ notebooks: .venv/.made ## execute the chapters that changed
 	$(PYTHON) -m tools.notebooks build
 
 # Sphinx looks at pages only; when style or configuration changed, all of them are built anew.
-ALL = $$(test -z "$$(find _config.yml _toc.yml book/_static tools/site -newer _build/.made 2>&1)" || echo --all)
+ALL = $$(test -z "$$(find _config.yml _toc.yml book/_static book/_templates book/_src/welcome.md tools/site -newer _build/.made 2>&1)" || echo --all)
 
 book: notebooks ## build the rendered book; the last line says which file to open
 	.venv/bin/jupyter-book build . -W --keep-going -n --quiet $(ALL)
@@ -71,6 +71,9 @@ live: book ## open the book with a kernel behind its pages: read, run and solve 
 live-bundle: ## build the script of the live pages anew from tools/live (needs npm)
 	npm ci --prefix tools/live --no-audit --no-fund
 	node tools/live/build.mjs
+
+pdf: book ## print the book: a PDF, offered for download on its pages; needs Chromium
+	$(PYTHON) -m tools.site pdf
 
 lab: .venv/.made ## open the chapters in JupyterLab
 	$(UV) sync --locked --quiet --inexact --group lab

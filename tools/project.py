@@ -8,6 +8,7 @@ import pathlib
 import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TITLE = "Learn JAX by building a neural-network library"
 
 
 @functools.cache
@@ -19,6 +20,11 @@ def _pyproject(root: pathlib.Path) -> dict:
 def repository(root: pathlib.Path = ROOT) -> str:
     """The public repository, without a slash at the end: `https://github.com/OWNER/NAME`."""
     return _pyproject(root)["project"]["urls"]["Repository"].rstrip("/").removesuffix(".git")
+
+
+def version(root: pathlib.Path = ROOT) -> str:
+    """The version of the book and of its package."""
+    return _pyproject(root)["project"]["version"]
 
 
 def revision(root: pathlib.Path = ROOT) -> str:

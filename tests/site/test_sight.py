@@ -49,6 +49,10 @@ def script(text):
     return lambda page: page.evaluate(text)
 
 
+def both(*plants):
+    return lambda page: [plant(page) for plant in plants]
+
+
 def after_the_lid(text):
     return script(f"document.querySelector('details.book-reveal').insertAdjacentHTML('afterend', {text!r})")
 
@@ -85,13 +89,17 @@ FAULTS = {
 ON_PAPER = {
     "no title": ("the title", css("#book h1 { display: none !important }")),
     "closed lids": ("not printed", script("() => { globalThis.dispatchEvent = () => true }")),
-    "blank steps": ("is blank", css("#book .viz-figure .viz-later { visibility: hidden !important }")),
+    "blank steps": ("is blank", both(css("#book .viz-figure .viz-later { visibility: hidden !important }"), script("document.querySelectorAll('.viz-range').forEach(each => { each.oninput = null })"))),
+    "lids that stay": ("of 2 answers", script("addEventListener('beforeprint', () => document.querySelector('#answers .book-answered').remove())")),
+    "lost answers": ("an answer is empty", script("addEventListener('beforeprint', () => document.querySelector('#solutions .book-answered').replaceChildren())")),
+    "empty frames": ("an empty frame", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<div class=\"admonition\" style=\"height: 50px\"></div>')")),
     "broken frames": ("breaks in two", css("#book * { break-inside: auto !important }")),
     "no frames": ("without a frame", css("#book .cell_input { border: 0 !important }")),
     "cut figures": ("cut: ", css("#book .viz-figure.viz-figure { max-height: 200px !important; overflow: auto !important }")),
     "cut lines": ("cut: ", css("#book { width: 600px } #book pre { white-space: pre !important }")),
+    "wide tables": ("wider than the paper", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<table><tr><td style=\"white-space: nowrap\">' + 'word '.repeat(200) + '</table>')")),
     "light ink": ("the ink is light", css("html[data-theme] { color-scheme: dark !important }")),
-    "controls": ("controls are printed", css("#book .viz-bar { display: flex !important }")),
+    "controls": ("controls are printed", css("#book .viz-bar button { display: inline !important }")),
 }  # fmt: skip
 
 
@@ -118,6 +126,7 @@ def test_a_fault_is_seen(opened, planted):
 def test_a_fault_on_paper_is_seen(opened, planted):
     told, plant = ON_PAPER[planted]
     page = opened()
+    page.set_viewport_size({"width": sight.PAPER[0], "height": sight.PAPER[1]})
     page.emulate_media(media="print")
     plant(page)
     found = looked(page, "printed", lambda line: told in line)
@@ -205,10 +214,13 @@ def test_the_underscores_of_a_linked_name_can_be_seen(opened, fault):
 @pytest.mark.parametrize("fault", [False, True])
 def test_a_search_hit_is_in_view(opened, gallery, fault):
     page = opened()
-    if fault:
-        page.route("**/book.js*", lambda route: route.abort())
     page.goto("/search.html?q=zebrafish")
-    page.locator("#search-results ul.search li a").first.click()
+    hit = page.locator("#search-results ul.search li a").first
+    hit.wait_for()
+    if fault:  # neither the script that looks for the hit nor the section that it is in
+        page.route("**/book.js*", lambda route: route.abort())
+        hit.evaluate("e => { e.hash = '' }")
+    hit.click()
     page.wait_for_url("**/gallery.html*")
     hit = page.locator("#book .highlighted", has_text="zebrafish")
     hit.wait_for(state="attached")

@@ -1,9 +1,23 @@
-"""The book's own Sphinx extension: boxes with titles, links to cells, header buttons, page descriptions, reference pages, a light theme.
+"""The book's own Sphinx extension: boxes with titles, links to cells, header buttons, page descriptions, reference pages,
+what is planned, the search, a light theme.
 
 `_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
 """
 
-from . import anchors, assets, boxes, cells, exercises, pages, predictions, reference, terms
+from . import (
+    anchors,
+    assets,
+    boxes,
+    cells,
+    contents,
+    exercises,
+    pages,
+    pdf,
+    predictions,
+    reference,
+    search,
+    terms,
+)
 
 
 def setup(app):
@@ -14,6 +28,9 @@ def setup(app):
     predictions.setup(app)
     terms.setup(app)
     pages.setup(app)
+    contents.setup(app)
     reference.setup(app)
+    search.setup(app)
     assets.setup(app)
+    pdf.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

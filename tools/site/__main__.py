@@ -1,6 +1,6 @@
 """`python -m tools.site screenshots DIR`: a picture of every page, wide and narrow, light and dark, or as it is printed.
 
-`python -m tools.site pictures` draws the PNG files of book/_static anew from the SVG ones.
+`python -m tools.site pdf` prints the built site as a book. `python -m tools.site pictures` draws the PNG files of book/_static anew from the SVG ones.
 """
 
 import argparse
@@ -8,7 +8,7 @@ import itertools
 import sys
 from pathlib import Path
 
-from . import browser
+from . import browser, pdf
 
 SITE = Path(__file__).parents[2] / "_build" / "html"
 STATIC = Path(__file__).parents[2] / "book" / "_static"
@@ -34,6 +34,8 @@ def screenshots(site, folder, only=(), widths=WIDTHS, schemes=("light", "dark"))
                     continue
                 page.goto(f"{address}/{name}")
                 browser.settle(page)
+                if scheme == "print":
+                    page.evaluate("dispatchEvent(new Event('beforeprint'))")
                 page.wait_for_timeout(200)  # else a tall page is taken before its sidebar is painted
                 path = folder / f"{short.replace('/', '-')}-{width}-{scheme}.png"
                 page.screenshot(path=path, full_page=True)
@@ -60,6 +62,14 @@ def pictures(static=STATIC):
             print(static / f"{name}.png")
 
 
+def make_pdf(site, target, only=()):
+    pages = pdf.build(site, target, only=only)
+    size = target.stat().st_size
+    if not only and target == site / pdf.NAME:
+        pdf.offer(site)
+    print(f"{pages} pages, {size / 1e6:.1f} MB: {target}")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -72,11 +82,19 @@ def main(arguments=None):
     shoot.add_argument("--widths", nargs="*", type=int, default=WIDTHS, metavar="PIXELS")
     shoot.add_argument("--schemes", nargs="*", default=("light", "dark"), choices=("light", "dark", "print"))
     commands.add_parser("pictures", help="draw the PNG files of book/_static anew from the SVG ones")
+    paper = commands.add_parser("pdf", help="print the built site as a book, and offer it on its pages")
+    paper.add_argument("--site", type=Path, default=SITE, help="the built site (default: _build/html)")
+    paper.add_argument(
+        "--only", nargs="*", default=(), metavar="PAGE", help="only these pages; nothing is offered then"
+    )
+    paper.add_argument("--output", type=Path, help=f"the file (default: {pdf.NAME} in the site)")
     options = parser.parse_args(arguments)
     if options.command == "pictures":
         return pictures()
     if not (options.site / "index.html").is_file():
         sys.exit(f"No site at {options.site}: run `make book` first.")
+    if options.command == "pdf":
+        return make_pdf(options.site, options.output or options.site / pdf.NAME, options.only)
     screenshots(options.site, options.folder, options.only, options.widths, options.schemes)
 
 

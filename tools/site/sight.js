@@ -17,7 +17,8 @@
   const to_end = async () => {
     for (const figure of figures()) figure.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
     // even the shortest transition takes a frame, and what is inherited comes a frame later at each level
-    for (let quiet = 0; quiet < 3; quiet = document.getAnimations().length ? 0 : quiet + 1) await new Promise(requestAnimationFrame);
+    // (behind a closed lid those that are finished stay in the list)
+    for (let quiet = 0; quiet < 3; quiet = document.getAnimations().some((each) => each.playState !== "finished") ? 0 : quiet + 1) await new Promise(requestAnimationFrame);
   };
 
   const sight = {
@@ -212,7 +213,14 @@
     printed() {
       const found = [];
       if (!document.querySelector("#book")) return found; // a page of the site, not of the book
+      const [lids, hints] = ["details.book-reveal", ".book-exercise-foot"].map((each) => all(`#book ${each}`).length);
       dispatchEvent(new Event("beforeprint"));
+      const answers = all("#book #answers .book-answered"), solutions = all("#book #solutions .book-answered");
+      if (answers.length !== lids) found.push(`${answers.length} of ${lids} answers stand at the end`);
+      if (solutions.length !== hints) found.push(`${solutions.length} of ${hints} solutions stand at the end`);
+      for (const each of [...answers, ...solutions]) if (words(each).length < 20) found.push(`an answer is empty: ${short(words(each))}`);
+      for (const each of all("#book :is(.cell_input, .cell_output, .admonition, .book-predict, .viz-figure, [class*=highlight-], details, figure)"))
+        if (each.checkVisibility() && each.getBoundingClientRect().height > 3 && !words(each) && !each.querySelector("img, svg, canvas")) found.push(`an empty frame: ${each.className}`);
       const title = document.querySelector("#book h1");
       if (!title || !seen(title) || title.getBoundingClientRect().height < 10) found.push("the title is not printed");
       for (const each of all("#book details:not([open])")) if (each.checkVisibility()) found.push(`not printed: ${short(words(each))}`);
@@ -225,9 +233,11 @@
       }
       for (const each of all("#book .viz-figure")) if (each.scrollHeight > each.clientHeight + 1 && getComputedStyle(each).overflowY !== "visible") { found.push(`cut: ${name(each)}`); break; }
       for (const each of all("#book pre").filter((pre) => pre.checkVisibility() && !pre.closest(".viz-figure"))) if (each.scrollWidth > each.clientWidth + 1) { found.push(`cut: ${short(words(each))}`); break; }
+      const paper = document.documentElement;
+      if (innerWidth < 1000 && paper.scrollWidth > paper.clientWidth + 4) found.push(`wider than the paper: ${paper.scrollWidth} of ${paper.clientWidth}`);
       const ink = (getComputedStyle(title ?? document.body).color.match(/\d+/g) ?? []).slice(0, 3).map(Number);
       if (ink.reduce((a, b) => a + b, 0) > 300) found.push(`the ink is light: ${ink}`);
-      if (all(".bd-sidebar-primary, .bd-header-article, .viz-bar:not([hidden]), button.copybtn").some((each) => each.checkVisibility())) found.push("controls are printed");
+      if (all(".bd-sidebar-primary, .bd-header-article, .viz-bar button, .viz-bar input, button.copybtn").some((each) => each.checkVisibility())) found.push("controls are printed");
       dispatchEvent(new Event("afterprint"));
       if (all("#book details.book-reveal[open]").length) found.push("answers stay open after printing");
       return found;

@@ -3,7 +3,7 @@
 import functools
 from pathlib import Path
 
-DESK, TELEPHONE = (1440, 900), (390, 800)
+DESK, TELEPHONE, PAPER = (1440, 900), (390, 800), (665, 940)  # A4 less its margins
 # At the width of a desk, in this order: `dots` and `markers` step the figures to their ends.
 AT_THE_DESK = (
     "told",
@@ -42,6 +42,7 @@ def faults(page) -> list[str]:
         found += [f"{size[0]}: {line}" for line in look(page, *names)]
         if size == DESK:
             page.emulate_media(media="print")
+            page.set_viewport_size({"width": PAPER[0], "height": PAPER[1]})
             found += [f"paper: {line}" for line in look(page, *ON_PAPER)]
             page.emulate_media(media="screen")
     return found

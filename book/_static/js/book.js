@@ -7,6 +7,11 @@ const memory = {
   get(key) {
     try { return localStorage.getItem(`book:${key}`); } catch { return null; }
   },
+  keys(beginning) {
+    try {
+      return Object.keys(localStorage).filter((key) => key.startsWith(`book:${beginning}`)).map((key) => key.slice("book:".length));
+    } catch { return []; }
+  },
   set(key, value) {
     try {
       if (value) localStorage.setItem(`book:${key}`, value);
@@ -23,6 +28,7 @@ const element = (name, attributes = {}, ...children) => {
 };
 
 const page = location.pathname.split("/").pop().replace(/\.html$/, "");
+globalThis.book = { memory, element, page }; // for the scripts beside this one
 
 // --- predictions: a list of choices, or a line to write on ---
 
@@ -59,7 +65,11 @@ for (const head of document.querySelectorAll(".book-exercise-head[data-exercise]
   const box = element("input", { type: "checkbox", id: `done-${head.dataset.exercise}` });
   const show = () => card.classList.toggle("book-done", box.checked);
   box.checked = memory.get(key) !== null;
-  box.addEventListener("change", () => { memory.set(key, box.checked ? "1" : ""); show(); });
+  box.addEventListener("change", () => {
+    memory.set(key, box.checked ? "1" : "");
+    show();
+    document.dispatchEvent(new Event("book:progress"));
+  });
   card.querySelector(".book-exercise-actions").prepend(
     element("label", { class: "book-exercise-done" }, box, document.createTextNode("I have solved it")));
   show();
@@ -139,19 +149,12 @@ document.querySelector(".skip-link a")?.addEventListener("click", (event) => {
   text.focus();
 });
 
-// --- a search hit is in view ---
+// --- a search hit is in view: the first in its section that can be seen ---
 
 addEventListener("load", () => setTimeout(() => {
-  if (!location.hash) document.querySelector("#book .highlighted")?.scrollIntoView({ block: "center" });
-}, 0));
-
-// --- on paper everything is open ---
-
-let closed = [];
-addEventListener("beforeprint", () => {
-  closed = [...document.querySelectorAll("#book details:not([open])")];
-  for (const each of closed) each.open = true;
-});
-addEventListener("afterprint", () => { for (const each of closed) each.open = false; });
+  const section = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const hits = [...(section?.closest("section, dl") ?? document).querySelectorAll("#book .highlighted")];
+  hits.find((hit) => hit.checkVisibility())?.scrollIntoView({ block: "center" });
+}, 60));
 
 })();

@@ -1,0 +1,137 @@
+"""The search: what stands in the index, what it finds as one types, how much it loads, where a hit opens."""
+
+import json
+import re
+
+from tools.site import browser, inspection, search
+
+LIMIT = 300_000  # bytes of index and texts, as they come over the wire
+
+PAGE = """<p>outside</p><article id="book"><section id="jit"><p class="book-eyebrow">Chapter 4</p><h1>jit<a class="headerlink" href="#jit">#</a></h1>
+<p>Opening words.</p><section id="static"><h2>Static: <code>static_argnames</code><a class="headerlink" href="#s">#</a></h2>
+<div class="cell"><div class="cell_input"><pre>jax.jit(f, <span>static_argnames</span>=0)</pre></div><div class="cell_output"><pre>LONG</pre></div></div>
+<p>After it.</p>
+<div class="book-reveal"><details class="book-reveal"><summary>Reveal</summary><div></div><p>The zebra wins.</p></div></details>
+<p>Behind the lid.</p><div class="viz-figure"><div class="viz-bar"><button>Press</button></div><svg><text>drawn</text></svg></div></section>
+<section class="book-exercise" id="exercise"><div class="book-exercise-head"><span class="book-exercise-number">Exercise 4.1</span><span>5 min</span></div>
+<h3>How many?</h3><p>A task.</p><div class="book-exercise-foot"><details><summary>Solution</summary>secret</details></div></section>
+<dl><dt class="sig" id="mlax_tutorial.nn.Linear"><span>Linear</span></dt><dd><p>A layer.</p></dd></dl></section></article>""".replace(
+    "LONG", "word " * 200 + "unread"
+)
+
+
+def test_a_page_is_read_into_sections():
+    sections = {section.anchor: section for section in search.read(PAGE)}
+    assert [section.title for section in sections.values()] == ["jit", "Static: static_argnames", "Exercise 4.1: How many?", "nn.Linear"]  # fmt: skip
+    assert sections[""].text == "Opening words."
+    static = sections["static"]
+    assert static.text.startswith("jax.jit(f, static_argnames=0) word") and "After it." in static.text
+    assert "zebra" in static.unseen and "zebra" not in static.text, "an answer leads here, and is not quoted"
+    assert "Behind the lid." in static.text and "unread" not in static.text
+    everything = " ".join(section.text + section.unseen for section in sections.values())
+    assert not re.search("secret|drawn|Press|outside|Chapter", everything)
+    assert sections["mlax_tutorial.nn.Linear"].text == "Linear A layer."
+
+
+def test_the_index_says_where_each_word_stands():
+    made = search.index({"book/jit": ("4. jit", search.read(PAGE))}, [("jax.jit", ["book/jit#static", "book/gone#x"]), ("gone", ["book/gone#x"])])  # fmt: skip
+    lines = dict(line.split(" ", 1) for line in made["words"].splitlines())
+    assert lines["zebra"] == lines["static_argnames"] == "1"
+    assert lines["jit"] == "0 1" and lines["layer"] == "3" and lines["word"] == "1*"
+    assert "the" not in lines
+    assert made["names"] == [["jax.jit", [1]]]
+
+
+def test_each_entry_of_the_index_has_its_place(site):
+    text = (site / "_static" / "search-index.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("book.index(").removesuffix(");\n"))
+    assert len(index["names"]) > 100 and len(index["pages"]) > 30
+    for path, _, sections in index["pages"]:
+        page = (site / f"{path}.html").read_text(encoding="utf-8")
+        assert [anchor for anchor, _ in sections if anchor and f'id="{anchor}"' not in page] == [], path
+        assert all(title for _, title in sections), path
+        texts = (site / "_static" / "search" / f"{path.replace('/', '-')}.js").read_text(encoding="utf-8")
+        assert len(json.loads(texts[texts.index("(") + 1 : texts.rindex(")")])["texts"]) == len(sections)
+    assert not (site / "searchindex.js").exists()
+
+
+def hits(page):
+    return page.locator("#pst-search-dialog ul.search li a")
+
+
+def test_sections_are_found_as_one_types_and_open_at_the_hit(page):
+    page.goto("/book/glossary.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("static_argn")
+    hits(page).first.wait_for()
+    assert "Static arguments: static_argnames" in hits(page).first.inner_text()
+    page.keyboard.type("qwertz")
+    page.locator(".book-search-status").get_by_text("did not match any documents").wait_for()
+    assert hits(page).count() == 0
+    for _ in "qwertz":
+        page.keyboard.press("Backspace")
+    hits(page).first.wait_for()
+    page.wait_for_function("document.querySelector('#pst-search-dialog .book-hit-text').textContent.includes('static_arg')")  # fmt: skip
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jit.html#static-arguments-static-argnames")
+    found = page.locator("#book .highlighted").first
+    found.wait_for()
+    page.wait_for_timeout(300)
+    assert 50 < page.locator("#static-arguments-static-argnames .highlighted").first.bounding_box()["y"] < 880
+
+
+def test_names_terms_and_words_come_first_where_they_are_taught(page):
+    page.goto("/search.html")
+    page.wait_for_function("document.querySelector('#search-results ul')")
+    page.locator(".bd-search-container input[name=q]").focus()
+    page.wait_for_function("window.book?.find && document.querySelector('script[src*=search-index]')")
+    wanted = {
+        "jaxpr": "Glossary | jaxpr",
+        "KeyReuseError": "2. Randomness | A guard: jax_debug_key_reuse",
+        "vmap": "10. vmap | One example, many examples: jax.vmap",
+        "jax.vmap": "10. vmap | One example, many examples: jax.vmap",
+        "LayerNorm": "Layers | nn.LayerNorm",
+        "gradients of loops": "6. Control flow | Gradients of loops",
+    }
+    for query, first in wanted.items():
+        page.locator(".bd-search-container input[name=q]").fill(query)
+        page.wait_for_function("document.querySelectorAll('#search-results li').length > 0")
+        found = page.evaluate("query => { const [first] = book.find(query); return `${first.chapter} | ${first.title}` }", query)  # fmt: skip
+        assert found == first, query
+
+
+def test_a_search_loads_little(chromium, address):
+    """All that searches load besides the page, however many are made on it."""
+    context = chromium.new_context()
+    page, transfers = context.new_page(), {}
+    page.goto(f"{address}/book/glossary.html")
+    browser.settle(page)
+    inspection.watch_transfers(context, page, transfers)
+    page.keyboard.press("Control+k")
+    for query in (
+        "jit",
+        "gradient",
+        "convolution",
+        "random keys",
+        "attention",
+        "precision",
+        "optimizer",
+        "error",
+    ):
+        page.locator("#pst-search-dialog input[name=q]").fill(query)
+        page.wait_for_timeout(350)
+    page.wait_for_load_state("networkidle")
+    context.close()
+    assert any("search-index.js" in url for url in transfers) and any("/search/" in url for url in transfers)
+    assert sum(transfers.values()) <= LIMIT, transfers
+    assert not any(".html" in url for url in transfers)
+
+
+def test_what_is_written_into_the_field_stays_text(page):
+    page.goto("/search.html?q=%3Cimg%20src%3Dx%20onerror%3D%22window.bad%3D1%22%3E%20jit")
+    page.locator("#search-results li").first.wait_for()
+    assert page.locator("#search-results img").count() == 0
+    assert page.evaluate("window.bad") is None

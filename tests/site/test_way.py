@@ -1,0 +1,150 @@
+"""The reader's way: marks in the contents, what is planned, going on, keys, as they show in a browser."""
+
+import re
+
+import pytest
+
+from tools.notebooks.places import Book
+from tools.site import contents
+
+MAP = """**Part I, basics:** the first.<br>
+<span>1 [Arrays](arrays.ipynb)</span>
+<span>2 Loops & more</span>
+<span>3 [Keys](keys.ipynb)</span>
+
+**Part II, more:** the second.<br>
+<span>4 Trees</span>
+
+**Reference:** look it up.<br>
+<span>[Glossary](glossary.md)</span>
+"""
+
+
+def listed(caption, *items):
+    lines = [f'<li class="toctree-l1"><a class="reference internal" href="{href}">{title}</a></li>' for href, title in items]  # fmt: skip
+    return f'<p aria-level="2" class="caption" role="heading"><span class="caption-text">{caption}</span></p>\n<ul class="nav">\n{"".join(lines)}</ul>\n'
+
+
+SIDEBAR = listed("Part I: basics", ("#", "1. Arrays"), ("keys.html", "3. Keys")) + listed("Reference", ("glossary.html", "Glossary"))  # fmt: skip
+
+
+def test_what_is_planned_stands_where_it_will_be():
+    made = contents.with_plan(SIDEBAR, contents.plan(MAP))
+    text = " ".join(re.sub("<[^>]*>", " ", made).split())
+    assert text == (
+        "Part I: basics 1. Arrays 2. Loops &amp; more (planned) 3. Keys "
+        "Part II: more 4. Trees (planned) Reference Glossary"
+    )
+    assert contents.with_plan(SIDEBAR, []) == SIDEBAR
+
+
+def test_links_know_how_many_exercises_there_are():
+    made = contents.with_counts(SIDEBAR, "book/arrays", {"arrays": 7, "keys": 2})
+    assert '<a class="reference internal" href="#" data-exercises="7">1. Arrays' in made
+    assert 'href="keys.html" data-exercises="2"' in made
+    assert made.count("data-exercises") == 2
+
+
+def test_planned_chapters_show_in_grey_and_lead_nowhere(page):
+    planned = [
+        chapter for part in contents.plan(Book().source("welcome").read_text()) for chapter in part.planned
+    ]
+    page.goto("/book/glossary.html")
+    shown = page.locator(".bd-docs-nav li.book-planned")
+    assert shown.all_text_contents() == [f"{number}. {title} (planned)" for number, title in planned]
+    if planned:
+        assert shown.first.is_visible() and shown.locator("a").count() == 0
+        ink = "e => getComputedStyle(e).color"
+        assert shown.first.locator("span").first.evaluate(ink) != page.locator(
+            ".bd-docs-nav li a"
+        ).first.evaluate(ink)
+
+
+@pytest.fixture
+def some(site):
+    """A chapter with several exercises: its name and their number."""
+    return "jit", len(re.findall("data-exercise=", (site / "book" / "jit.html").read_text(encoding="utf-8")))
+
+
+def mark(page, name):
+    link = page.locator(f".bd-docs-nav a[href='{name}.html'], .bd-docs-nav a.current[href='#']").first
+    marks = link.locator(".book-mark > span[aria-hidden]")
+    return marks.inner_text() if marks.count() else ""
+
+
+def test_a_solved_exercise_shows_in_the_contents_and_on_the_page_of_exercises(page, some):
+    name, count = some
+    page.goto(f"/book/{name}.html")
+    assert mark(page, name) == ""
+    page.get_by_label("I have solved it").first.check()
+    assert mark(page, name) == f"1/{count}"
+    solved = page.locator(".book-exercise-head").first.get_attribute("data-exercise")
+
+    page.goto("/book/exercises.html")
+    assert mark(page, name) == f"1/{count}"
+    box = page.get_by_label(f"I have solved {solved}", exact=True)
+    assert box.is_checked()
+    assert "You have solved 1 of" in page.locator(".book-progress").inner_text()
+    for other in page.locator(f"tr:has(a[href^='{name}.html#']) input").all():
+        other.check()
+    assert mark(page, name) == "✓"
+    box.uncheck()
+    assert mark(page, name) == f"{count - 1}/{count}"
+
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Forget my progress").click()
+    assert mark(page, name) == ""
+    assert page.evaluate("Object.keys(localStorage).filter(key => key.startsWith('book:'))") == []
+
+
+def test_a_reader_goes_on_where_they_stopped(page):
+    page.goto("/book/welcome.html")
+    assert page.locator(".book-go-on").count() == 0
+    page.goto("/book/jit.html")
+    section = page.locator("#book section:has(> h2)").nth(3)
+    anchor, title = section.get_attribute("id"), section.locator("h2").inner_text().removesuffix("#")
+    section.evaluate("e => scrollTo(0, e.getBoundingClientRect().top + scrollY - 60)")
+    page.wait_for_function(
+        "anchor => (localStorage.getItem('book:place') ?? '').includes(anchor)", arg=anchor
+    )
+    page.goto("/book/welcome.html")
+    link = page.locator(".book-go-on a")
+    assert link.inner_text() == f"4. jit, {title}"
+    link.click()
+    page.wait_for_url(f"**/jit.html#{anchor}")
+
+    page.evaluate(
+        "scrollTo(0, document.body.scrollHeight)"
+    )  # the chapter is read, the next one is where to go on
+    page.wait_for_function("localStorage.getItem('book:read:jit') !== null")
+    assert mark(page, "jit") == "read"
+    following = page.locator("a[rel=next]")
+    target = following.get_attribute("href")
+    page.goto("/book/welcome.html")
+    assert page.locator(".book-go-on a").get_attribute("href").endswith(target)
+
+
+def test_keys_turn_pages_but_not_where_arrows_mean_something_else(page):
+    page.goto("/book/jit.html")
+    told = page.locator("a[rel=next]")
+    assert told.get_attribute("aria-keyshortcuts") == "Shift+ArrowRight"
+    assert "Shift" in told.inner_text()
+
+    for selector in (".book-answer input", ".viz-figure .viz-range", "#book .book-exercise-done input"):
+        page.locator(selector).first.focus()
+        page.keyboard.press("Shift+ArrowRight")
+    figure = page.locator(".viz-figure").first
+    figure.evaluate("e => { e.tabIndex = -1; e.focus() }")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Shift+ArrowRight")
+    page.keyboard.press("Escape")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(150)
+    assert page.url.endswith("/jit.html")
+
+    page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_url("**/compiling.html")
+    page.keyboard.press("Shift+ArrowLeft")
+    page.wait_for_url("**/jit.html")
