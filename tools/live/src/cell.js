@@ -66,7 +66,7 @@ export class Cell {
     this.back = button("Reset", () => this.reset(), { "aria-label": `Reset ${name} to the book's text`, title: "The book's text and output again" });
     this.tools = element("div", { class: "live-tools" },
       button(verb, () => this.notebook.run([this], { open: true }), { class: "live-run", "aria-label": `${verb} ${name}` }),
-      ...(this.number > 1 ? [button("Run all above", () => this.notebook.run(this.notebook.above(this)), { "aria-label": `Run all above ${name}` })] : []),
+      ...(this.number > 2 ? [button("Run all above", () => this.notebook.run(this.notebook.above(this)), { "aria-label": `Run all above ${name}` })] : []),
       this.back, this.said);
     // Below the code; below the lid of folded code, too, unless the whole cell is folded.
     const folded = !this.place.matches(".tag_hide-cell") && this.place.querySelector(":scope > details");

@@ -74,8 +74,16 @@ class Notebook {
     document.querySelector(".skip-link")?.after(this.bar); // which stays the first stop
   }
 
-  say(words) {
-    this.status.textContent = words;
+  // Says something; what it says of a cell leads to that cell.
+  say(words, cell) {
+    if (!cell) return this.status.replaceChildren(words);
+    const link = element("a", { href: "#" }, words);
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      cell.place.scrollIntoView({ block: "center" });
+      cell.editor.focus();
+    });
+    this.status.replaceChildren(link);
   }
 
   #states() {
@@ -139,7 +147,7 @@ class Notebook {
         }
         const { cell, open } = this.queue.shift();
         this.#states();
-        this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`);
+        this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`, cell);
         const reply = await cell.run(this.kernel, open);
         if (reply?.ename === "NameError" && this.above(cell).some((each) => !each.ran)) this.#missing(cell);
         if (cell.exercise) this.progress();
@@ -147,7 +155,7 @@ class Notebook {
         if (reply?.status === "ok") count += 1;
         else {
           failed = true;
-          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename}.`);
+          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename}.`, cell);
           break;
         }
       }
