@@ -19,18 +19,24 @@ def hyperparameter(canonicalize: Callable[[Any], Any], **options) -> Any:
     return dataclasses.field(metadata={"canonicalize": canonicalize}, **options)
 
 
+def _number(convert: Callable, allowed: Callable, wanted: str) -> Callable[[Any], Any]:
+    """What ``convert`` makes of a value, if that is allowed; a bool, or NaN, never is."""
+
+    def canonicalize(value):
+        try:
+            if not isinstance(value, bool) and allowed(number := convert(value)):
+                return number
+        except (TypeError, ValueError):
+            pass
+        raise ValueError(wanted)
+
+    return canonicalize
+
+
 def integer(value, minimum: int = 1) -> int:
     """A Python ``int`` of at least ``minimum``; NumPy and concrete JAX integers are converted."""
     wanted = f"must be an integer of at least {minimum}"
-    try:
-        number = operator.index(value)
-        if number >= minimum and not isinstance(value, bool):
-            return number
-    except jax.errors.TracerIntegerConversionError:
-        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-    except TypeError:
-        pass
-    raise ValueError(wanted)
+    return _number(operator.index, lambda number: number >= minimum, wanted)(value)
 
 
 def integers(value, minimum: int = 1) -> tuple[int, ...]:
@@ -39,15 +45,12 @@ def integers(value, minimum: int = 1) -> tuple[int, ...]:
     return tuple(integer(item, minimum) for item in values)
 
 
-def axis_from_the_end(value) -> int:
-    """A negative ``int``: counted from the end, so that any batch axes may stand in front."""
-    try:
-        axis = operator.index(value)
-    except TypeError:
-        axis = 0
-    if axis >= 0:
-        raise ValueError("must be a negative integer, counted from the end: -1 is the last axis")
-    return axis
+# Counted from the end, so that any batch axes may stand in front.
+axis_from_the_end = _number(
+    operator.index,
+    lambda axis: axis < 0,
+    "must be a negative integer, counted from the end: -1 is the last axis",
+)
 
 
 def axes_from_the_end(value) -> tuple[int, ...]:
@@ -59,26 +62,10 @@ def axes_from_the_end(value) -> tuple[int, ...]:
     return axes
 
 
-def _number(allowed: Callable[[float], bool], wanted: str) -> Callable[[Any], float]:
-    """A Python ``float`` that is allowed; NaN never is."""
-
-    def canonicalize(value):
-        try:
-            number = real(value)
-            if allowed(number):
-                return number
-        except jax.errors.ConcretizationTypeError:
-            raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-        except ValueError:
-            pass
-        raise ValueError(wanted)
-
-    return canonicalize
-
-
-probability = _number(lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
-positive = _number(lambda number: 0 < number < float("inf"), "must be a finite number above 0")
+probability = _number(real, lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
+positive = _number(real, lambda number: 0 < number < float("inf"), "must be a finite number above 0")
 small = _number(  # BatchNorm(64) would be an epsilon of 64
+    real,
     lambda number: 0 < number < 1,
     "must be above 0 and below 1 (how many features there are is no argument: init reads it off)",
 )
@@ -144,25 +131,24 @@ def optional(canonicalize: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else canonicalize(value)
 
 
-_STATIC = "hyperparameters are static, so build the layer outside the jitted function"
-
-
 def canonicalize_fields(layer) -> None:
     """Canonicalize all fields of a frozen dataclass in place, and store its value for ``==`` and hash."""
-    name = type(layer).__name__
     for field in dataclasses.fields(layer):
-        value = getattr(layer, field.name)
+        value, name = getattr(layer, field.name), f"{type(layer).__name__}: {field.name}"
+        static = "a traced value: hyperparameters are static, so build the layer outside the jitted function"
+        traced = isinstance(value, jax.core.Tracer)
         try:
             value = field.metadata.get("canonicalize", lambda value: value)(value)
             by_value(value)
         except ValueError as error:
-            raise ValueError(f"{name}: {field.name} {error}, got {show(value)}.") from None
+            why = f"{error}, not {static}" if traced else error
+            raise ValueError(f"{name} {why}, got {show(value)}.") from None
         except TypeError:
-            if isinstance(value, jax.core.Tracer):
-                raise ValueError(f"{name}: {field.name} must not be a traced value: {_STATIC}.") from None
+            if traced:
+                raise ValueError(f"{name} must not be {static}.") from None
             got = f"{type(value).__name__} {value!r}. Use a tuple for a list, or a function for an array"
             why = "must be hashable, because layers are static under jax.jit"
-            raise TypeError(f"{name}: {field.name} {why}; got {got}.") from None
+            raise TypeError(f"{name} {why}; got {got}.") from None
         vars(layer)[field.name] = value
     values = by_value(tuple(getattr(layer, field.name) for field in dataclasses.fields(layer)))
     vars(layer).update(_value=values, _hash=hash((type(layer), values)))
