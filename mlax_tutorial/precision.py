@@ -19,17 +19,11 @@ import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Captured, Composite, apply, gather, spread
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import (
-    canonicalize_fields,
-    checked,
-    floating_dtype,
-    hyperparameter,
-    optional,
-    show,
-)
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
+from mlax_tutorial.nn.kinds import Dtype, floating_dtype
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator, is_floating
-from mlax_tutorial.nn.series import child
+from mlax_tutorial.nn.series import Child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.drop_in import advance
@@ -79,10 +73,10 @@ class Policy:
              [False, False, False]], dtype=bool)
     """
 
-    compute_dtype: Any = hyperparameter(floating_dtype)
-    param_dtype: Any = hyperparameter(floating_dtype, default="float32")
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    output_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    compute_dtype: Dtype
+    param_dtype: Dtype = "float32"
+    accum_dtype: Dtype | None = None
+    output_dtype: Dtype | None = None
     exempt: tuple[str, ...] = hyperparameter(_names, default=())
 
     def __post_init__(self):
@@ -129,7 +123,7 @@ class MixedPrecision(Wrapper):
       ({'embed': 'float32'}, (), {'kernel': 'float32'})
     """
 
-    layer: Layer = hyperparameter(child)
+    layer: Child
     policy: Policy
     decodes = Wrapper.decodes
 

@@ -24,7 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, integer, show
+from mlax_tutorial.nn.hyperparameters import checked, show
+from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.numeric import is_array
 from mlax_tutorial.optim.paths import flatten, mismatch, refuse_layers, strangers
 

@@ -15,7 +15,8 @@ from jax.sharding import NamedSharding
 
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, function, integer
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import function, integer
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_array, is_floating
 from mlax_tutorial.optim import Optimizer

@@ -3,7 +3,6 @@
 import functools
 import math
 import string
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,7 +10,8 @@ from jax import lax
 
 from mlax_tutorial.nn import windows
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional, show
+from mlax_tutorial.nn.hyperparameters import hyperparameter, show
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
 from mlax_tutorial.nn.windows import CONTINUED, SAME, each, each_axis, pads, sizes
@@ -22,18 +22,18 @@ WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
 class _Convolution(Layer):
     """What :class:`Conv` and :class:`ConvTranspose` share: layouts, the kernel, checks."""
 
-    out_channels: int = hyperparameter(integer)
+    out_channels: Size
     filter_shape: tuple[int, ...] = hyperparameter(sizes)
     strides: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
     padding: Any = hyperparameter(windows.padding, default="VALID")
     dilation: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
-    groups: int = hyperparameter(integer, default=1)
+    groups: Size = 1
     input_spec: str | None = None
     kernel_spec: str | None = None
-    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
-    precision: Any = hyperparameter(optional(lax.Precision), default=None)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    kernel_initializer: Initializer = lecun_normal
+    precision: Precision | None = None
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     def __post_init__(self):
         super().__post_init__()

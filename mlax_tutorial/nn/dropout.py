@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.hyperparameters import axes_from_the_end, hyperparameter, probability
+from mlax_tutorial.nn.hyperparameters import hyperparameter
+from mlax_tutorial.nn.kinds import Probability, axes_from_the_end
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -47,7 +48,7 @@ class Dropout(Layer):
     (2014); Tompson et al., *Efficient Object Localization Using Convolutional Networks* (2015), for whole channels.
     """
 
-    rate: float = hyperparameter(probability)
+    rate: Probability
     shared_axes: tuple[int, ...] = hyperparameter(axes_from_the_end, default=())
     decodes = True
 

@@ -1,10 +1,9 @@
 """``F`` and ``Flatten``: layers without variables."""
 
 import math
-from collections.abc import Callable
 
 from mlax_tutorial.nn.elementwise import is_elementwise
-from mlax_tutorial.nn.hyperparameters import boolean, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.kinds import Function, Size, Switch
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -29,9 +28,9 @@ class F(Layer):
       (Array([0., 2.], dtype=float32), ())
     """
 
-    train_fn: Callable = hyperparameter(function)
-    infer_fn: Callable | None = hyperparameter(optional(function), default=None)
-    decodes: bool | None = hyperparameter(optional(boolean), default=None)
+    train_fn: Function
+    infer_fn: Function | None = None
+    decodes: Switch | None = None
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         if self.infer_fn is None:
@@ -65,7 +64,7 @@ class Flatten(Layer):
       (32, 784)
     """
 
-    axes: int = hyperparameter(integer)
+    axes: Size
 
     @property
     def decodes(self):

@@ -10,7 +10,8 @@ from jax.dtypes import canonicalize_dtype
 
 from mlax_tutorial.nn.checks import Checks
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, integer, show
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
+from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.values import by_value, portable
 
 

@@ -3,8 +3,6 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,17 +10,8 @@ from jax import lax
 
 from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, misfit, rotary
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import (
-    boolean,
-    choice,
-    floating_dtype,
-    function,
-    hyperparameter,
-    integer,
-    optional,
-    positive,
-    probability,
-)
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
 from mlax_tutorial.nn.numeric import accumulator
@@ -92,22 +81,22 @@ class MultiHeadAttention(Layer):
     al., *RoFormer* (2021), for rotary positions.
     """
 
-    heads: int = hyperparameter(integer)
+    heads: Size
     _: dataclasses.KW_ONLY  # for (32, 4), 32 heads of 4 features, would be read as 32 features and 4 heads
-    head_dim: int | None = hyperparameter(optional(integer), default=None)
-    kv_heads: int | None = hyperparameter(optional(integer), default=None)
-    causal: bool = hyperparameter(boolean, default=False)
-    window: int | None = hyperparameter(optional(integer), default=None)
-    rotary_base: float | None = hyperparameter(optional(positive), default=None)
-    dropout: float = hyperparameter(probability, default=0.0)
-    use_bias: bool = hyperparameter(boolean, default=False)
-    chunk_size: int | None = hyperparameter(optional(integer), default=None)
+    head_dim: Size | None = None
+    kv_heads: Size | None = None
+    causal: Switch = False
+    window: Size | None = None
+    rotary_base: Positive | None = None
+    dropout: Probability = 0.0
+    use_bias: Switch = False
+    chunk_size: Size | None = None
     implementation: str | None = hyperparameter(optional(choice("xla", "cudnn")), default=None)
-    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
-    bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
-    precision: Any = hyperparameter(optional(lax.Precision), default=None)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    kernel_initializer: Initializer = lecun_normal
+    bias_initializer: Initializer = jax.nn.initializers.zeros
+    precision: Precision | None = None
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     def __post_init__(self):
         super().__post_init__()

@@ -15,16 +15,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import (
-    axis_from_the_end,
-    boolean,
-    floating_dtype,
-    hyperparameter,
-    integer,
-    optional,
-    probability,
-    small,
-)
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
+from mlax_tutorial.nn.kinds import Axis, Dtype, Epsilon, Probability, Size, Switch
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.numeric import accumulator
 
@@ -91,13 +83,13 @@ class BatchNorm(Layer):
     Covariate Shift* (2015).
     """
 
-    epsilon: float = hyperparameter(small, default=1e-5)
-    momentum: float = hyperparameter(probability, default=0.9)
-    channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
+    epsilon: Epsilon = 1e-5
+    momentum: Probability = 0.9
+    channel_axis: Axis = -1
     axis_name: str | tuple[str, ...] | None = hyperparameter(optional(_axis_name), default=None)
-    affine: bool = hyperparameter(boolean, default=False)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    affine: Switch = False
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -157,9 +149,9 @@ class BatchNorm(Layer):
 class _OverFeatures(Layer):
     """What LayerNorm and RMSNorm share."""
 
-    axes: int = hyperparameter(integer, default=1)
-    epsilon: float = hyperparameter(small, default=1e-5)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    axes: Size = 1
+    epsilon: Epsilon = 1e-5
+    accum_dtype: Dtype | None = None
 
     def init(self, key, x):
         self.check_floating(x, minimum_ndim=self.axes)
@@ -274,11 +266,11 @@ class GroupNorm(Layer):
     Missing Ingredient for Fast Stylization* (2016).
     """
 
-    groups: int = hyperparameter(integer)
-    axes: int = hyperparameter(integer)
-    channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
-    epsilon: float = hyperparameter(small, default=1e-5)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    groups: Size
+    axes: Size
+    channel_axis: Axis = -1
+    epsilon: Epsilon = 1e-5
+    accum_dtype: Dtype | None = None
 
     def __post_init__(self):
         super().__post_init__()

@@ -9,14 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.nn.hyperparameters import (
-    axes_from_the_end,
-    boolean,
-    floating_dtype,
-    hyperparameter,
-    optional,
-    show,
-)
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
+from mlax_tutorial.nn.kinds import Dtype, Switch, axes_from_the_end
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator
 from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes
@@ -130,7 +124,7 @@ class SumPool(_Pool):
              [6.]], dtype=float32)
     """
 
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    accum_dtype: Dtype | None = None
 
     def _reduce(self, x, windows):
         return _sums(x, self.accum_dtype or accumulator(x.dtype), windows).astype(x.dtype)
@@ -162,8 +156,8 @@ class AvgPool(_Pool):
              [6.]], dtype=float32)
     """
 
-    count_include_pad: bool = hyperparameter(boolean, default=True)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    count_include_pad: Switch = True
+    accum_dtype: Dtype | None = None
 
     def _reduce(self, x, windows):
         dtype = self.accum_dtype or accumulator(x.dtype)

@@ -10,7 +10,8 @@ from jax import lax
 
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe, located
-from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
+from mlax_tutorial.nn.hyperparameters import hyperparameter, show
+from mlax_tutorial.nn.kinds import Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.numeric import accumulator, is_array, varying_like
 
@@ -82,10 +83,10 @@ class Recurrent(Layer):
     """
 
     cell: Any = hyperparameter(cell)
-    reverse: bool = hyperparameter(boolean, default=False)
+    reverse: Switch = False
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
-    unroll: int = hyperparameter(integer, default=1)
-    return_state: bool = hyperparameter(boolean, default=False)
+    unroll: Size = 1
+    return_state: Switch = False
 
     @property
     def decodes(self):
@@ -175,8 +176,8 @@ class Bidirectional(Composite):
 
     cell: Any = hyperparameter(cell)
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
-    unroll: int = hyperparameter(integer, default=1)
-    return_state: bool = hyperparameter(boolean, default=False)
+    unroll: Size = 1
+    return_state: Switch = False
 
     def _children(self):
         one = Recurrent(self.cell, output=self.output, unroll=self.unroll, return_state=self.return_state)

@@ -1,17 +1,16 @@
 """``Stack`` and ``Remat``: deep models in little code and little memory."""
 
 import functools
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Container, apply
 from mlax_tutorial.nn.errors import describe, located
-from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
-from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.nn.kinds import Function, Size
+from mlax_tutorial.nn.layer import abstract
 from mlax_tutorial.nn.numeric import varying_like
-from mlax_tutorial.nn.series import child
+from mlax_tutorial.nn.series import Child
 
 
 class Wrapper(Container):
@@ -55,8 +54,8 @@ class Remat(Wrapper):
     Reference: Chen, Xu, Zhang and Guestrin, *Training Deep Nets with Sublinear Memory Cost* (2016).
     """
 
-    layer: Layer = hyperparameter(child)
-    policy: Callable | None = hyperparameter(optional(function), default=None)
+    layer: Child
+    policy: Function | None = None
     decodes = Container.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
@@ -110,10 +109,10 @@ class Stack(Wrapper):
       {'layer': ({'kernel': (8, 4, 4)}, ())}
     """
 
-    layer: Layer = hyperparameter(child)
-    depth: int = hyperparameter(integer)
-    remat: Callable | None = hyperparameter(optional(function), default=None)
-    unroll: int = hyperparameter(integer, default=1)
+    layer: Child
+    depth: Size
+    remat: Function | None = None
+    unroll: Size = 1
     decodes = Container.decodes
     _place = "[…]"
 

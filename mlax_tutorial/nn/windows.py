@@ -7,7 +7,8 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, integer, integers, show
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, show
+from mlax_tutorial.nn.kinds import integer, integers
 from mlax_tutorial.nn.layer import Layer
 
 SAME = "SAME", "SAME_LOWER"

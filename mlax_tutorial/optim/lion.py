@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import floating_dtype, optional
+from mlax_tutorial.nn.hyperparameters import optional
+from mlax_tutorial.nn.kinds import floating_dtype
 from mlax_tutorial.optim.moments import average, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import pattern

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import boolean, show
+from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.nn.kinds import boolean
 from mlax_tutorial.nn.numeric import accumulator
 from mlax_tutorial.optim.moments import average, bias_correction, wide, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer
