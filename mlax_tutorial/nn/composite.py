@@ -134,8 +134,8 @@ class Composite(Container):
 
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
-        types = {field.name: field.type for field in dataclasses.fields(self)}
-        declared = {name for name in types if types[name] in (Layer, "Layer", "nn.Layer")}
+        as_layers = (Layer, "Layer", "nn.Layer")
+        declared = {field.name for field in dataclasses.fields(self) if field.type in as_layers}
         fields, made = {name: getattr(self, name) for name in self._fields}, self.children()
         if both := made.keys() & fields.keys():
             self.refuse(f"children returns {min(both)!r}, which is a field: rename it.")
@@ -163,9 +163,10 @@ class Composite(Container):
 
     @property
     def _stepwise(self):
-        declared = type(self).decodes
-        some = isinstance(declared, tuple)
-        return _flatten({name: self._tree[name] for name in declared}) if some else self._flat
+        names = type(self).decodes
+        return (
+            _flatten({name: self._tree[name] for name in names}) if isinstance(names, tuple) else self._flat
+        )
 
     @property
     def needs_key(self):
@@ -196,16 +197,15 @@ class Composite(Container):
         if type(self).decodes is False:
             self.check_decodes()
         self._check_names(inputs)
-        position = 0
+        position, steps = 0, 0
         if self._counts_steps:
             if not isinstance(cache, dict) or "position" not in cache:
-                mend = "what init_cache made, or the last decode returned"
-                self.refuse(f"cache expects {mend}, got {describe(cache)}.")
-            position = cache["position"]
+                wanted = "what init_cache made, or the last decode returned"
+                self.refuse(f"cache expects {wanted}, got {describe(cache)}.")
+            position, steps = cache["position"], self.steps(x)
             cache = {name: value for name, value in cache.items() if name != "position"} or ()
         run = _Decode(self, trainables, non_trainables, cache, position)
         y = self._forward(run, x, inputs)
-        steps = self.steps(x) if self._counts_steps else 0
         return y, self._join_cache(gather(self._tree, run.cache), position + steps)
 
     def steps(self, x) -> int:
@@ -358,16 +358,16 @@ class _Run:
 
     def fresh_key(self):
         """A new key for ``forward`` itself."""
-        draws, layer = self.layer.draws, self.layer
+        draws, refuse = self.layer.draws, self.layer.refuse
         if not draws:
-            layer.refuse("draws random numbers, which its class does not declare: say draws = True.")
+            refuse("draws random numbers, which its class does not declare: say draws = True.")
         if draws != "always" and self.inference_mode is True:
             mend = 'look at call.inference_mode before, or say draws = "always"'
-            layer.refuse(f"draws in inference, which its class does not declare: {mend}.")
+            refuse(f"draws in inference, which its class does not declare: {mend}.")
         if _trace_state() != self.trace:
-            layer.refuse("call.key() was used inside another transformation: draw the key before it.")
+            refuse("call.key() was used inside another transformation: draw the key before it.")
         key = self.next_key()
-        layer.check_key(key)
+        self.layer.check_key(key)
         return key
 
     def call(self, place, layer, method, x, inputs):
@@ -377,17 +377,11 @@ class _Run:
         except Exception as error:
             locate(error, place, layer)
             raise
-        if inside:
-            self.refuse_loss(place)
+        if inside and (reason := self.keeps(place)):  # out here, nothing of that would arrive
+            where = "inside another transformation (jax.checkpoint, scan, vmap or jit)"
+            mend = "use nn.Remat, nn.Stack or nn.Recurrent, or transform the whole layer"
+            self.layer.refuse(f"call{place} was used {where}, but it {reason}, which would be lost: {mend}.")
         return y
-
-    def refuse_loss(self, place):
-        """Inside another transformation, a call may change nothing out here."""
-        if reason := self.keeps(place):
-            self.layer.refuse(
-                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), but it {reason}, which "
-                "would be lost: use nn.Remat, nn.Stack or nn.Recurrent, or transform the whole layer."
-            )
 
     def keeps(self, place):
         """What a call of this child changes in this run, if anything."""
@@ -568,11 +562,9 @@ def spread(layer, variables, role):
         given = dict(_items(variables)) if isinstance(variables, kind) else {}
         given = dict.fromkeys(parts, ()) if _is_empty(variables) else given
         if given.keys() != parts.keys():
-            entries = f"a tuple with one entry for each of {len(tree)} layers"
-            wanted = f"a dict with keys {sorted(tree)}" if kind is dict else entries
-            expects, method = ("expects", "init_cache") if role == "cache" else ("expect", "init")
-            origin = f"pass the {role} that this model's own {method} returned"
-            layer.refuse(f"{role}{place} {expects} {wanted}, got {describe(variables)}: {origin}.")
+            wanted = f"a tuple with one entry for each of {len(tree)} layers"
+            wanted = f"a dict with keys {sorted(tree)}" if kind is dict else wanted
+            layer.refuse_variables(role, wanted, variables, place)
         for part, child in parts.items():
             visit(child, given[part], place + part)
 

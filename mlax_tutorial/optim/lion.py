@@ -75,7 +75,7 @@ class Lion(Optimizer):
         return LionState(zeros(trainables, self.first_moment_dtype), self.first_count())
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, LionState, first_moment=True)
+        gradients = self.check_step(gradients, state, trainables, LionState)
         mixture = average(self.first_decay, state.first_moment, gradients)
         directions = decayed(self, trainables, jax.tree.map(jnp.sign, mixture))
         first = average(self.second_decay, state.first_moment, gradients)

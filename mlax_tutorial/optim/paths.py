@@ -84,13 +84,12 @@ def arrays(name: str, tree: Any) -> dict[str, Any]:
       ValueError: in the name of ``name``, if a leaf is no array or outline of one, or the tree holds a layer.
     """
     refuse_layers(name, tree)
-    paths, leaves, _ = flatten(tree)
-    for path, leaf in zip(paths, leaves):
+    leaves = dict(zip(*flatten(tree)[:2]))
+    for path, leaf in leaves.items():
         if not is_array(leaf):
-            raise ValueError(
-                f"{name}: {place(path)} expects an array, got {describe(leaf)}: use jnp.asarray(…)."
-            )
-    return dict(zip(paths, leaves))
+            got = f"got {describe(leaf)}: use jnp.asarray(…)"
+            raise ValueError(f"{name}: {place(path)} expects an array, {got}.")
+    return leaves
 
 
 def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) -> None:
