@@ -258,21 +258,19 @@ def _convolve(layer, padding, x, kernel):
     # To convert first loses nothing: in float32, the product of two halves is exact.
     dtype = layer.accum_dtype or x.dtype
     kernel = kernel.astype(x.dtype).astype(dtype)
-    input_spec, kernel_spec = layer._specs
+    specs = zip(("N" + layer._specs[0], layer._specs[1]), ("NC" + layer._letters, "OI" + layer._letters))
+    x_axes, kernel_axes = (tuple(map(spec.index, letters)) for spec, letters in specs)
+    strides = each(layer.strides, count)
     if transposed:
-        kernel = lax.rev(kernel, [kernel_spec.index(letter) for letter in layer._letters])
-    # lax takes what is given an axis in the order in which the kernel has the axes.
-    order = [layer._letters.index(letter) for letter in kernel_spec if letter not in "OI"]
-    spread = each(layer.strides, count), each(layer.dilation, count)
-    strides, dilation = ([values[axis] for axis in order] for values in spread)
+        kernel = lax.rev(kernel, kernel_axes[2:])
     y = lax.conv_general_dilated(
         x.astype(dtype).reshape(math.prod(batch), *rest),
         kernel,
-        window_strides=[1] * count if transposed else strides,
-        padding=[padding[axis] for axis in order],
+        window_strides=(1,) * count if transposed else strides,
+        padding=padding,
         lhs_dilation=strides if transposed else None,
-        rhs_dilation=dilation,
-        dimension_numbers=(f"N{input_spec}", kernel_spec, f"N{input_spec}"),
+        rhs_dilation=each(layer.dilation, count),
+        dimension_numbers=lax.ConvDimensionNumbers(x_axes, kernel_axes, x_axes),
         feature_group_count=layer.groups,
         precision=layer.precision,
     )

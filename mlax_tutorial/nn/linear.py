@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size, Switch, TrailingSizes
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator
@@ -204,7 +203,5 @@ def _trailing_shape(layer, x) -> tuple[int, ...]:
     shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, layer.in_features))
     if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
         mend = "use -1 where the size should come from the input"
-        layer.refuse(
-            f"in_features={layer.in_features} expects trailing axes {shape}, got {describe(x)}: {mend}."
-        )
+        layer.expects(f"in_features={layer.in_features}", f"trailing axes {shape}", x, mend)
     return shape

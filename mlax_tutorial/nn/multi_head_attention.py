@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, misfit, rotary
+from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, check_masks, rotary
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
@@ -239,16 +239,16 @@ class MultiHeadAttention(Layer):
         if positions is not None and self.rotary_base is None:
             self.refuse("positions are for rotary layers: give rotary_base, or add an nn.Embed of them to x.")
         keys = keys or (x if context is None else context).shape[-2]
-        if wrong := misfit(mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys):
-            self.refuse(wrong)
+        check_masks(self.refuse, mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys)
 
     def _check_cache(self, x, cache):
         self.check_names(cache, ("key", "value", "place"), "cache")
         got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
         if got[:-3] != x.shape[:-2] or got[-2:] != rest:
             shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
-            mend = "make one with init_cache for this batch"
-            self.refuse(f"cache['key'] expects shape ({shape}), got {describe(cache['key'])}: {mend}.")
+            self.expects(
+                "cache['key']", f"shape ({shape})", cache["key"], "make one with init_cache for this batch"
+            )
         if x.shape[-2] > got[-3]:
             room = f"the cache has room for {got[-3]}: give init_cache a greater length"
             self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")

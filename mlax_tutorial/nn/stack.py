@@ -130,9 +130,7 @@ class Stack(Wrapper):
         with located("[…]", self.layer):
             y, *variables = self.layer._outline(records, path + "[…]", key, x, **inputs)
         self._check_output(x, y)
-        return y, *jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((self.depth, *leaf.shape), leaf.dtype), variables
-        )
+        return y, *jax.eval_shape(functools.partial(jax.tree.map, self._repeated), variables)
 
     def _build(self, records, path, key):
         keys = jax.random.split(key, self.depth)
@@ -141,16 +139,17 @@ class Stack(Wrapper):
     def _build_cache(self, records, path, length):
         with located("[…]", self.layer):
             cache = self.layer._build_cache(records, path + "[…]", length)
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), cache)
+        return jax.tree.map(self._repeated, cache)
+
+    def _repeated(self, leaf):
+        return jnp.broadcast_to(leaf, (self.depth, *leaf.shape))
 
     def _check_depth(self, **trees):
         for path, leaf in jax.tree_util.tree_leaves_with_path(trees):
             if getattr(leaf, "shape", ())[:1] != (self.depth,):
                 where = path[0].key + jax.tree_util.keystr(path[1:])
                 wanted = f"a leading axis of size depth={self.depth}"
-                self.refuse(
-                    f"{where} expects {wanted}, got {describe(leaf)}: is it of this model's own init?"
-                )
+                self.expects(where, wanted, leaf, "pass what this model's own init made")
 
     def _check_output(self, x, y):
         if jax.tree.map(abstract, x) != jax.tree.map(abstract, y):
