@@ -29,7 +29,7 @@ from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.drop_in import advance
 from mlax_tutorial.optim.paths import arrays, check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
-from mlax_tutorial.training import State, compile_step, evaluated
+from mlax_tutorial.training import State, compile_step, objective
 
 
 def _names(value) -> tuple[str, ...]:
@@ -372,9 +372,7 @@ class ScaledState(NamedTuple):
     inner: Any
 
 
-def make_scaled_step(
-    model: Layer, loss: Callable, shardings: Any = None, *, has_aux: bool = False
-) -> Callable:
+def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux=False) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
     All in one program: nobody waits for the device to learn whether a step was skipped.
@@ -406,21 +404,15 @@ def make_scaled_step(
       True
     """
 
-    def objective(trainables, non_trainables, scale, key, x, targets, inputs):
-        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
-        value, found = evaluated("make_scaled_step", loss, has_aux, outputs, targets)
-        return scale.scale(value), (found, non_trainables)
+    gradient = jax.grad(objective("make_scaled_step", model, loss, has_aux), has_aux=True)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, scaled = state
         if not isinstance(scaled, ScaledState) or not isinstance(scaled.scale, LossScale):
-            raise ValueError(
-                "make_scaled_step: optimizer_state must be ScaledState(scale, optimizer.init(trainables)), "
-                f"got {describe(scaled)}."
-            )
-        gradients, (found, updated) = jax.grad(objective, has_aux=True)(
-            trainables, non_trainables, scaled.scale, key, x, targets, inputs
-        )
+            wanted = "ScaledState(scale, optimizer.init(trainables))"
+            raise ValueError(f"make_scaled_step: optimizer_state must be {wanted}, got {describe(scaled)}.")
+        given = trainables, non_trainables, key, x, targets, inputs
+        gradients, (found, updated) = gradient(*given, scale=scaled.scale.scale)
         gradients = scaled.scale.unscale(gradients)
         # What is frozen has gradients, too, but nobody uses them.
         finite = all_finite(optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients)

@@ -355,6 +355,5 @@ def _outline(leaf):
 
 def _check_mesh(name, mesh):
     if not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise ValueError(
-            f"{name}: mesh must be a jax.sharding.Mesh, as from jax.make_mesh, got {show(mesh)}."
-        )
+        wanted = "a jax.sharding.Mesh, as from jax.make_mesh"
+        raise ValueError(f"{name}: mesh must be {wanted}, got {show(mesh)}.")

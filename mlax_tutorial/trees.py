@@ -27,6 +27,7 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import is_key
 from mlax_tutorial.nn.tables import as_html, as_text
 from mlax_tutorial.optim.paths import (
     arrays,
@@ -322,7 +323,7 @@ def _values(expected, got, rtol, atol):
     kinds = unlike(expected, got)
     if "shape" in kinds or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in (expected, got)):
         return ""
-    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in (expected, got)):
+    if any(map(is_key, (expected, got))):
         same = kinds or np.array_equal(*map(jax.random.key_data, (expected, got)))
         return "" if same else "differs"
     left, right = _exact(expected), _exact(got)

@@ -126,9 +126,6 @@ class FusedCell(Cell):
         }, ()
 
     def init_carry(self, x):
-        return self._zeros(x)
-
-    def _zeros(self, x):
         return lax.full_like(x, 0, shape=(*x.shape[:-1], self.features))
 
     def _check(self, x, trainables, **further):
@@ -224,6 +221,9 @@ class GRUCell(FusedCell):
       recurrent_initializer: of each gate's block of the recurrent kernel.
       bias_initializer: of each gate's block of the biases.
       precision, accum_dtype, param_dtype: as for :class:`RNNCell`.
+      update_bias_initializer: of the update gate's block, :math:`b_z`; by default
+        ``bias_initializer``. Ones make the cell remember at first, as the forget gate of
+        :class:`LSTMCell` does.
 
     Raises:
       LayerError: if ``x`` is not floating, or the trainables do not fit it.
@@ -240,7 +240,12 @@ class GRUCell(FusedCell):
     Statistical Machine Translation* (2014).
     """
 
-    _biases = ("bias_initializer",) * 3
+    update_bias_initializer: Initializer | None = None
+
+    @property
+    def _biases(self):
+        update = "update_bias_initializer" if self.update_bias_initializer else "bias_initializer"
+        return "bias_initializer", update, "bias_initializer"
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -307,7 +312,7 @@ class LSTMCell(FusedCell):
     _biases = ("bias_initializer", "forget_bias_initializer", *["bias_initializer"] * 2)
 
     def init_carry(self, x):
-        return self._zeros(x), self._zeros(x)
+        return super().init_carry(x), super().init_carry(x)
 
     def step(self, carry, x, trainables):
         self._check(x, trainables)

@@ -1,6 +1,7 @@
 """``Composite``: a layer made of layers, put together by a function of your own."""
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -27,11 +28,14 @@ class Container(Layer):
 
     draws = False
 
-    @property
-    def needs_key(self):
-        return _strongest(layer.needs_key for layer in self._flat.values())
+    # Cached, for each call of each child asks for them.
 
-    @property
+    @functools.cached_property
+    def needs_key(self):
+        needs = {self.draws, *(layer.needs_key for layer in self._flat.values())}
+        return "always" if "always" in needs else any(needs)
+
+    @functools.cached_property
     def inputs(self):
         return frozenset().union(*(layer.inputs for layer in self._flat.values()))
 
@@ -109,16 +113,15 @@ class Composite(Container):
 
     # What a Call has of its own.
     _reserved = frozenset(
-        {"takes", "inference_mode", "position", "_run", "_node", "_place", "_method", "_names", "_items"}
+        "needs_key takes inference_mode position _run _node _place _method _names _items".split()
     )
 
     def __post_init__(self):
         super().__post_init__()
         self._hold(self._children())
         further = list(inspect.signature(self.forward).parameters.values())[2:]
-        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in further)
-        inputs = super().inputs if takes_all else frozenset(parameter.name for parameter in further)
-        vars(self)["_inputs"] = inputs  # every call of every child asks for them
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in further):
+            vars(self)["inputs"] = frozenset(parameter.name for parameter in further)
 
     def _hold(self, tree):
         """Take the layers of ``tree`` for children; if they are others than the fields say, for the sake of equality, too."""
@@ -164,17 +167,8 @@ class Composite(Container):
     @property
     def _stepwise(self):
         names = type(self).decodes
-        return (
-            _flatten({name: self._tree[name] for name in names}) if isinstance(names, tuple) else self._flat
-        )
-
-    @property
-    def needs_key(self):
-        return _strongest((self.draws, *self._keyed.values()))
-
-    @property
-    def inputs(self):
-        return self._inputs
+        some = {name: self._tree[name] for name in names} if isinstance(names, tuple) else self._tree
+        return _flatten(some)
 
     def forward(self, call: "Call", x: Any, **inputs) -> Any:
         """Compute the output; ``call`` stands for ``self`` with variables and keys in place.
@@ -253,6 +247,10 @@ class Composite(Container):
 class Call:
     """What ``forward`` gets: the children of a Composite, ready to be applied. Made by ``fwd``, not by hand.
 
+    Attributes:
+      inference_mode: a Python ``bool``.
+      position: how many steps came before this input: 0 in ``fwd``; in ``decode`` an int32 scalar, which may be traced.
+
     Example:
       >>> from mlax_tutorial import nn
       >>> class Twice(nn.Composite):
@@ -267,15 +265,7 @@ class Call:
 
     def __init__(self, run, node, place="", method="fwd"):
         self._run, self._node, self._place, self._method = run, node, place, method
-
-    @property
-    def inference_mode(self) -> bool:
-        return self._run.inference_mode
-
-    @property
-    def position(self) -> Any:
-        """How many steps came before this input. It is 0 in ``fwd``; in ``decode`` an int32 scalar, which may be traced."""
-        return self._run.position
+        self.inference_mode, self.position = run.inference_mode, run.position
 
     def takes(self, inputs: dict) -> dict:
         """Those of ``inputs`` that this child takes."""
@@ -330,8 +320,7 @@ class _Run:
     position = 0
 
     def __init__(self, layer, **trees):
-        self.layer, self.trace = layer, _trace_state()
-        self.keys, self.spare = {}, None
+        self.layer, self.trace, self.keys, self.spare = layer, _trace_state(), {}, None
         for role, tree in trees.items():
             setattr(self, role, spread(layer, tree, role))
 
@@ -509,11 +498,6 @@ def capture(model: Layer) -> Callable:
         return (y, updated.tree), {path: value for path, value in updated.found.items() if path}
 
     return fwd
-
-
-def _strongest(needs):
-    needs = set(needs)
-    return "always" if "always" in needs else any(needs)
 
 
 def _has_layers(value):

@@ -56,12 +56,11 @@ class Dropout(Layer):
     def needs_key(self):
         return self.rate > 0
 
-    def init(self, key, x):
-        self._check(x)
-        return (), ()
+    def check_input(self, x):
+        self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self._check(x)
+        self.check_input(x)
         self.check_inference_mode(inference_mode)
         if inference_mode or self.rate == 0:
             return x, non_trainables
@@ -69,9 +68,6 @@ class Dropout(Layer):
         if self.rate == 1:
             return jnp.zeros_like(x), non_trainables
         return _drop(self, x, key), non_trainables
-
-    def _check(self, x):
-        self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
 
 
 # As in linear.py: a function of its own, which JAX traces and differentiates once for all layers alike.

@@ -70,11 +70,10 @@ class Flatten(Layer):
     def decodes(self):
         return self.axes == 1
 
-    def init(self, key, x):
+    def check_input(self, x):
         self.check_array(x, minimum_ndim=self.axes)
-        return (), ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_array(x, minimum_ndim=self.axes)
+        self.check_input(x)
         batch = x.shape[: len(x.shape) - self.axes]
         return x.reshape(*batch, math.prod(x.shape[len(batch) :])), non_trainables

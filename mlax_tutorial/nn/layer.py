@@ -84,7 +84,11 @@ class Layer(Checks):
         Returns:
           ``(trainables, non_trainables)``, two pytrees of arrays; ``()`` where there are none.
         """
+        self.check_input(x)
         return (), ()
+
+    def check_input(self, x: Any) -> None:
+        """Refuse an ``x`` that does not fit; for the top of ``fwd``, and of an ``init`` that makes nothing."""
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False) -> tuple[Any, Any]:
         """Apply the layer; pure.

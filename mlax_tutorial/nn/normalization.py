@@ -153,9 +153,8 @@ class _OverFeatures(Layer):
     epsilon: Epsilon = 1e-5
     accum_dtype: Dtype | None = None
 
-    def init(self, key, x):
+    def check_input(self, x):
         self.check_floating(x, minimum_ndim=self.axes)
-        return (), ()
 
     @property
     def decodes(self):
@@ -192,7 +191,7 @@ class LayerNorm(_OverFeatures):
     decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x, minimum_ndim=self.axes)
+        self.check_input(x)
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
         mean, variance = moments(wide, tuple(range(x.ndim - self.axes, x.ndim)))
         return standardize(wide, mean, variance, self.epsilon).astype(x.dtype), non_trainables
@@ -228,7 +227,7 @@ class RMSNorm(_OverFeatures):
     decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x, minimum_ndim=self.axes)
+        self.check_input(x)
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
         square = _average(jnp.square(wide), tuple(range(x.ndim - self.axes, x.ndim)))
         y = wide * lax.rsqrt(square + jnp.asarray(self.epsilon, wide.dtype))
@@ -277,16 +276,12 @@ class GroupNorm(Layer):
         if -self.channel_axis > self.axes:
             self.refuse(f"channel_axis must be one of {self.axes} trailing axes, got {self.channel_axis}.")
 
-    def init(self, key, x):
-        self._check(x)
-        return (), ()
-
     @property
     def decodes(self):
         return self.axes == 1
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self._check(x)
+        self.check_input(x)
         axis = x.ndim + self.channel_axis
         size = x.shape[axis] // self.groups
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
@@ -296,7 +291,7 @@ class GroupNorm(Layer):
         y = standardize(wide, mean, variance, self.epsilon)
         return y.reshape(x.shape).astype(x.dtype), non_trainables
 
-    def _check(self, x):
+    def check_input(self, x):
         self.check_floating(x, minimum_ndim=self.axes)
         if (channels := x.shape[self.channel_axis]) % self.groups:
             got = f"the {channels} channels (axis {self.channel_axis}), got {describe(x)}"
