@@ -39,9 +39,7 @@ class Container(Layer):
     def inputs(self):
         return frozenset().union(*(layer.inputs for layer in self._flat.values()))
 
-    @property
-    def decodes(self):
-        return all(layer.decodes is not False for layer in self._flat.values())
+    decodes = property(lambda self: all(layer.decodes is not False for layer in self._flat.values()))
 
     @property
     def _stepwise(self):

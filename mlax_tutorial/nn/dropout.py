@@ -51,10 +51,7 @@ class Dropout(Layer):
     rate: Probability
     shared_axes: tuple[int, ...] = hyperparameter(axes_from_the_end, default=())
     decodes = True
-
-    @property
-    def needs_key(self):
-        return self.rate > 0
+    needs_key = property(lambda self: self.rate > 0)
 
     def check_input(self, x):
         self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))

@@ -99,9 +99,7 @@ class Embed(Layer):
             self.refuse(f"attend expects {wanted}, got {describe(x)}: project it to embed_dim first.")
         return multiply(x, trainables["embed"], (1,)), non_trainables
 
-    @property
-    def _shape(self):
-        return self.vocab_size, self.embed_dim
+    _shape = property(lambda self: (self.vocab_size, self.embed_dim))
 
     def _check_ids(self, x):
         self.check_array(x)

@@ -65,10 +65,7 @@ class Flatten(Layer):
     """
 
     axes: Size
-
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = property(lambda self: self.axes == 1)
 
     def check_input(self, x):
         self.check_array(x, minimum_ndim=self.axes)

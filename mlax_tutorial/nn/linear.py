@@ -103,10 +103,7 @@ class Bias(Layer):
     bias_initializer: Initializer = jax.nn.initializers.zeros
     accum_dtype: Dtype | None = None
     param_dtype: Dtype | None = None
-
-    @property
-    def decodes(self):
-        return self.in_features[-2:-1] in ((), (1,))  # the same for every step
+    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -146,10 +143,7 @@ class Scaler(Layer):
     scaler_initializer: Initializer = jax.nn.initializers.ones
     accum_dtype: Dtype | None = None
     param_dtype: Dtype | None = None
-
-    @property
-    def decodes(self):
-        return self.in_features[-2:-1] in ((), (1,))  # the same for every step
+    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
 
     def init(self, key, x):
         self.check_init_key(key)

@@ -106,15 +106,11 @@ class MultiHeadAttention(Layer):
             why = "dropout needs all weights at once, which the other two never hold; take Dropout behind the layer"
             self.refuse(f"dropout, chunk_size and implementation exclude each other: {why}.")
 
-    @property
-    def needs_key(self):
-        return self.dropout > 0
+    needs_key = property(lambda self: self.dropout > 0)
 
     decodes = True  # causal, or with a context, which only _build_cache and decode know
 
-    @property
-    def _kv_heads(self):
-        return self.kv_heads or self.heads
+    _kv_heads = property(lambda self: self.kv_heads or self.heads)
 
     def init(self, key, x, *, context=None, mask=None, bias=None, positions=None):
         self.check_init_key(key)

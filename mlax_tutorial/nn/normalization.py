@@ -112,9 +112,7 @@ class BatchNorm(Layer):
         affine = {name: jnp.expand_dims(affine[name].astype(wide.dtype), axes) for name in affine}
         return standardize(wide, mean, variance, self.epsilon, **affine).astype(x.dtype), non_trainables
 
-    @property
-    def decodes(self):
-        return self.channel_axis != -2
+    decodes = property(lambda self: self.channel_axis != -2)
 
     def _check(self, x, trainables, non_trainables, inference_mode):
         self.check_floating(x, minimum_ndim=-self.channel_axis)
@@ -154,9 +152,7 @@ class _OverFeatures(Layer):
     def check_input(self, x):
         self.check_floating(x, minimum_ndim=self.axes)
 
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = property(lambda self: self.axes == 1)
 
 
 class LayerNorm(_OverFeatures):
@@ -285,9 +281,7 @@ class GroupNorm(Layer):
         self.check_input(x)
         return _identity(self, x), ()
 
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = property(lambda self: self.axes == 1)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_input(x)

@@ -47,9 +47,7 @@ class _Pool(Layer):
             why = f"the window, {self.window_shape}, or a window would hold nothing else"
             self.refuse(f"padding must be less than {why}, got {show(self.padding)}.")
 
-    @property
-    def _usual_axes(self):
-        return tuple(range(-len(self.window_shape) - 1, -1))
+    _usual_axes = property(lambda self: tuple(range(-len(self.window_shape) - 1, -1)))
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         axes, strides = self.axes or self._usual_axes, self.strides or self.window_shape
@@ -64,9 +62,7 @@ class _Pool(Layer):
                 row[axis] = value
         return _pool(self, tuple(map(tuple, windows)), x), non_trainables
 
-    @property
-    def decodes(self):
-        return not any(axis == -2 for axis in self.axes or self._usual_axes)
+    decodes = property(lambda self: not any(axis == -2 for axis in self.axes or self._usual_axes))
 
 
 class MaxPool(_Pool):

@@ -87,10 +87,7 @@ class Recurrent(Layer):
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
     unroll: Size = 1
     return_state: Switch = False
-
-    @property
-    def decodes(self):
-        return not (self.reverse or self.return_state)
+    decodes = property(lambda self: not (self.reverse or self.return_state))
 
     def init(self, key, x, *, lengths=None, initial_state=None):
         self.check_init_key(key)

@@ -25,10 +25,7 @@ class _Normalized(Layer):
     """What the two share: the kernel of another layer as a matrix, a row for each feature of the output."""
 
     layer: Any = hyperparameter(_with_kernel)
-
-    @property
-    def decodes(self):
-        return self.layer.decodes
+    decodes = property(lambda self: self.layer.decodes)
 
     def _matrix(self, trainables):
         if isinstance(self.layer, Linear):
