@@ -14,7 +14,7 @@ from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.windows import CONTINUED, SAME, each, each_axis, pads, sizes
+from mlax_tutorial.nn.windows import CONTINUED, SAME, EachAxis, Window, each, each_axis, pads
 
 WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
 
@@ -23,10 +23,10 @@ class _Convolution(Layer):
     """What :class:`Conv` and :class:`ConvTranspose` share: layouts, the kernel, checks."""
 
     out_channels: Size
-    filter_shape: tuple[int, ...] = hyperparameter(sizes)
-    strides: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
+    filter_shape: Window
+    strides: EachAxis = 1
     padding: Any = hyperparameter(windows.padding, default="VALID")
-    dilation: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
+    dilation: EachAxis = 1
     groups: Size = 1
     input_spec: str | None = None
     kernel_spec: str | None = None
@@ -221,7 +221,7 @@ class ConvTranspose(_Convolution):
     chapter 4.
     """
 
-    output_padding: int | tuple[int, ...] = hyperparameter(each_axis(0), default=0)
+    output_padding: int | tuple[int, ...] = hyperparameter(functools.partial(each_axis, minimum=0), default=0)
 
     def __post_init__(self):
         super().__post_init__()

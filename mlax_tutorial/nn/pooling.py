@@ -13,7 +13,7 @@ from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
 from mlax_tutorial.nn.kinds import Dtype, Switch, axes_from_the_end
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator
-from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes
+from mlax_tutorial.nn.windows import SAME, EachAxis, Window, check_room, each, padding, pads, settle
 
 
 def _ascending(value):
@@ -27,8 +27,8 @@ def _ascending(value):
 class _Pool(Layer):
     """What the three share: which windows there are."""
 
-    window_shape: tuple[int, ...] = hyperparameter(sizes)
-    strides: int | tuple[int, ...] | None = hyperparameter(optional(each_axis()), default=None)
+    window_shape: Window
+    strides: EachAxis | None = None
     padding: Any = hyperparameter(padding, default="VALID")
     axes: tuple[int, ...] | None = hyperparameter(optional(_ascending), default=None)
 
