@@ -41,10 +41,7 @@ class Container(Layer):
 
     decodes = property(lambda self: all(layer.decodes is not False for layer in self._flat.values()))
 
-    @property
-    def _stepwise(self):
-        """Those that get steps in ``decode``, by place: all."""
-        return self._flat
+    _stepwise = property(lambda self: self._flat)  # what gets steps in decode: all
 
     def check_decodes(self):
         if type(self).decodes is False or self.draws == "always":
@@ -110,9 +107,8 @@ class Composite(Container):
     decodes = False  # what forward does besides may mix steps
 
     # What a Call has of its own.
-    _reserved = frozenset(
-        "needs_key takes inference_mode position _run _node _place _method _names _items".split()
-    )
+    _reserved = frozenset("takes inference_mode position needs_key".split())
+    _reserved |= {"_run", "_node", "_place", "_method", "_names", "_items"}
 
     def __post_init__(self):
         super().__post_init__()

@@ -37,34 +37,26 @@ class _Convolution(Layer):
 
     def __post_init__(self):
         super().__post_init__()
-        self._check_spec("input_spec", "C")
-        self._check_spec("kernel_spec", "OI")
+        input_spec = self._settle_spec("input_spec", self._letters + "C")
+        kernel_spec = self._settle_spec("kernel_spec", "O" + input_spec.replace("C", "I"))
+        vars(self)["_specs"] = input_spec, kernel_spec
         windows.settle(self, len(self.filter_shape), "strides", "padding", "dilation")
         if self.out_channels % self.groups:
             self.refuse(f"groups must divide out_channels, {self.out_channels}, got {self.groups}.")
 
-    def _check_spec(self, name, channels):
-        spec, usual = getattr(self, name), self._usual(channels)
+    def _settle_spec(self, name, usual):
+        """A layout, or the usual one: channels last, and the kernel's like the input's; that is written in one way, ``None``."""
+        spec = getattr(self, name)
         if spec is not None and (not isinstance(spec, str) or sorted(spec) != sorted(usual)):
             self.refuse(f"{name} must be made of the letters of {usual!r}, each once, got {show(spec)}.")
-        if spec == usual:
-            vars(self)[name] = None  # written in one way
+        vars(self)[name] = None if spec == usual else spec
+        return spec or usual
 
     @property
     def _letters(self):
         """A letter for each axis of the window, in the order of ``filter_shape``."""
         count = len(self.filter_shape)
         return "DHW"[3 - count :] if count <= 3 else string.ascii_lowercase[:count]
-
-    def _usual(self, channels):
-        """The layout by default: channels last, and the kernel's like the input's."""
-        if channels == "C":
-            return self._letters + "C"
-        return "O" + (self.input_spec or self._usual("C")).replace("C", "I")
-
-    @property
-    def _specs(self):
-        return self.input_spec or self._usual("C"), self.kernel_spec or self._usual("OI")
 
     def init(self, key, x):
         self.check_init_key(key)

@@ -17,10 +17,7 @@ class Wrapper(Container):
     """Base of layers that hold one other."""
 
     _place = ""
-
-    @property
-    def _flat(self):
-        return {self._place: self.layer}
+    _flat = property(lambda self: {self._place: self.layer})
 
     def _repeatable(self, key, inference_mode, *shape):
         """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
