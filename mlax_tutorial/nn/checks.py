@@ -43,9 +43,8 @@ class Checks:
             if not is_floating(value):
                 mend = f"pass the {role} that this model's own init returned, or convert them"
                 self.expects(name, "an array of floating-point numbers", value, mend)
-            if len(value.shape) != len(wanted) or any(
-                w not in (None, g) for g, w in zip(value.shape, wanted)
-            ):
+            fits = [w in (None, g) for g, w in zip(value.shape, wanted)]
+            if len(value.shape) != len(wanted) or not all(fits):
                 shape = str(wanted).replace("None", "…") + (f" for x, {describe(x)}" if is_array(x) else "")
                 mend = f"these {role}, or this input, belong to another model"
                 self.expects(name, f"shape {shape}", value, mend)

@@ -107,8 +107,7 @@ class Composite(Container):
     decodes = False  # what forward does besides may mix steps
 
     # What a Call has of its own.
-    _reserved = frozenset("takes inference_mode position needs_key".split())
-    _reserved |= {"_run", "_node", "_place", "_method", "_names", "_items"}
+    _reserved = frozenset("takes inference_mode position _run _node _place _method _names _items".split())
 
     def __post_init__(self):
         super().__post_init__()

@@ -207,9 +207,8 @@ class Layer(Checks):
 def _refuse_hiding(cls):
     """A field that is called like a method, ``decode``, say, would stand in its place."""
     bases = super(cls, cls)
-    for name in inspect.get_annotations(cls):
-        hides = callable(old := getattr(bases, name, None)) or isinstance(old, property)
-        if (hides or name in cls._reserved) and name not in getattr(bases, "_fields", ()):
+    for name in inspect.get_annotations(cls).keys() - getattr(bases, "_fields", ()):
+        if callable(getattr(bases, name, None)) or name in cls._reserved:
             message = f"a field must not be called {name}, which layers have already: rename it"
             raise TypeError(f"{cls.__name__}: {message}.")
 
