@@ -38,11 +38,8 @@ def integers(value, minimum: int = 1) -> tuple[int, ...]:
 
 
 # Counted from the end, so that any batch axes may stand in front.
-axis_from_the_end = _number(
-    operator.index,
-    lambda axis: axis < 0,
-    "must be a negative integer, counted from the end: -1 is the last axis",
-)
+_NEGATIVE = "must be a negative integer, counted from the end: -1 is the last axis"
+axis_from_the_end = _number(operator.index, lambda axis: axis < 0, _NEGATIVE)
 
 
 def trailing_sizes(value) -> tuple[int, ...]:
@@ -64,11 +61,9 @@ def axes_from_the_end(value) -> tuple[int, ...]:
 
 probability = _number(real, lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
 positive = _number(real, lambda number: 0 < number < float("inf"), "must be a finite number above 0")
-small = _number(  # BatchNorm(64) would be an epsilon of 64
-    real,
-    lambda number: 0 < number < 1,
-    "must be above 0 and below 1 (how many features there are is no argument: init reads it off)",
-)
+# BatchNorm(64) would be an epsilon of 64.
+_SMALL = "must be above 0 and below 1 (how many features there are is no argument: init reads it off)"
+small = _number(real, lambda number: 0 < number < 1, _SMALL)
 
 
 def boolean(value) -> bool:
@@ -94,8 +89,8 @@ def floating_dtype(value) -> Any:
     try:
         dtype = jnp.dtype(int if value is None else value)  # None would be float64
     except TypeError:
-        dtype = None
-    if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
+        dtype = jnp.dtype(int)
+    if not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError("must be a floating-point dtype, such as jnp.float32")
     if dtype == jnp.dtype("float64") and not jax.config.jax_enable_x64:
         raise ValueError('is float64, which JAX has only after jax.config.update("jax_enable_x64", True)')
