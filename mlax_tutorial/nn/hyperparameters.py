@@ -2,9 +2,8 @@
 
 import dataclasses
 import functools
-import typing
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +41,7 @@ def optional(canonicalize: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _rule(annotation) -> Callable[[Any], Any]:
     """What the value of a field passes through, by its annotation."""
-    *others, last = typing.get_args(annotation) or (None,)
+    *others, last = get_args(annotation) or (None,)
     if isinstance(last, Canonical):
         return last.canonicalize
     return optional(_rule(others[0])) if last is type(None) and others else lambda value: value
