@@ -22,6 +22,7 @@ def _number(convert: Callable, allowed: Callable, wanted: str) -> Callable[[Any]
             pass
         raise ValueError(wanted)
 
+    canonicalize.__name__ = wanted.removeprefix("must be ")  # as help() shows it
     return canonicalize
 
 
