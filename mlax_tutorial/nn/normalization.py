@@ -127,7 +127,7 @@ class BatchNorm(Layer):
         except NameError as error:
             mend = "train inside jax.vmap(…, axis_name=…) or jax.shard_map over an axis of its name, or leave it out"
             message = f"axis_name={self.axis_name!r} names no axis here ({error}): {mend}."
-            raise LayerError(self, message) from None
+            raise LayerError(type(self).__name__, message) from None
 
     def _follow(self, running, batch):
         # One rounded coefficient. Of two, momentum and 1 - momentum, the sum need not be 1 in low precision, and the
