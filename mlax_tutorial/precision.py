@@ -19,23 +19,17 @@ import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Captured, Composite, apply, gather, spread
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import (
-    canonicalize_fields,
-    checked,
-    floating_dtype,
-    hyperparameter,
-    optional,
-    show,
-)
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
+from mlax_tutorial.nn.kinds import Dtype, floating_dtype
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator, is_floating
-from mlax_tutorial.nn.series import child
+from mlax_tutorial.nn.series import Child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.drop_in import advance
 from mlax_tutorial.optim.paths import arrays, check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
-from mlax_tutorial.training import State, compile_step, evaluated
+from mlax_tutorial.training import State, compile_step, objective
 
 
 def _names(value) -> tuple[str, ...]:
@@ -79,10 +73,10 @@ class Policy:
              [False, False, False]], dtype=bool)
     """
 
-    compute_dtype: Any = hyperparameter(floating_dtype)
-    param_dtype: Any = hyperparameter(floating_dtype, default="float32")
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    output_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    compute_dtype: Dtype
+    param_dtype: Dtype = "float32"
+    accum_dtype: Dtype | None = None
+    output_dtype: Dtype | None = None
     exempt: tuple[str, ...] = hyperparameter(_names, default=())
 
     def __post_init__(self):
@@ -129,7 +123,7 @@ class MixedPrecision(Wrapper):
       ({'embed': 'float32'}, (), {'kernel': 'float32'})
     """
 
-    layer: Layer = hyperparameter(child)
+    layer: Child
     policy: Policy
     decodes = Wrapper.decodes
 
@@ -378,9 +372,7 @@ class ScaledState(NamedTuple):
     inner: Any
 
 
-def make_scaled_step(
-    model: Layer, loss: Callable, shardings: Any = None, *, has_aux: bool = False
-) -> Callable:
+def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux=False) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
     All in one program: nobody waits for the device to learn whether a step was skipped.
@@ -412,21 +404,15 @@ def make_scaled_step(
       True
     """
 
-    def objective(trainables, non_trainables, scale, key, x, targets, inputs):
-        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
-        value, found = evaluated("make_scaled_step", loss, has_aux, outputs, targets)
-        return scale.scale(value), (found, non_trainables)
+    gradient = jax.grad(objective("make_scaled_step", model, loss, has_aux), has_aux=True)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, scaled = state
         if not isinstance(scaled, ScaledState) or not isinstance(scaled.scale, LossScale):
-            raise ValueError(
-                "make_scaled_step: optimizer_state must be ScaledState(scale, optimizer.init(trainables)), "
-                f"got {describe(scaled)}."
-            )
-        gradients, (found, updated) = jax.grad(objective, has_aux=True)(
-            trainables, non_trainables, scaled.scale, key, x, targets, inputs
-        )
+            wanted = "ScaledState(scale, optimizer.init(trainables))"
+            raise ValueError(f"make_scaled_step: optimizer_state must be {wanted}, got {describe(scaled)}.")
+        given = trainables, non_trainables, key, x, targets, inputs
+        gradients, (found, updated) = gradient(*given, scale=scaled.scale.scale)
         gradients = scaled.scale.unscale(gradients)
         # What is frozen has gradients, too, but nobody uses them.
         finite = all_finite(optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients)

@@ -24,8 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, integer, show
-from mlax_tutorial.nn.numeric import is_array
+from mlax_tutorial.nn.hyperparameters import checked, show
+from mlax_tutorial.nn.kinds import integer
+from mlax_tutorial.nn.numeric import is_array, is_key
 from mlax_tutorial.optim.paths import flatten, mismatch, refuse_layers, strangers
 
 
@@ -140,11 +141,8 @@ class Checkpoints:
             read = orbax.args.Composite(outline=orbax.args.JsonRestore())
             outline = manager.restore(step, args=read)["outline"]
         except (FileNotFoundError, KeyError) as error:
-            why = "its deletion was broken off, or something else than Checkpoints saved it"
-            where = f"step {step} of {self.directory}"
-            raise CheckpointError(
-                f"restore: {where} is not whole: {why}. Choose another of {steps}."
-            ) from error
+            why = f"its deletion was broken off, or something else than Checkpoints saved it. Choose another of {steps}"
+            raise CheckpointError(f"restore: step {step} of {self.directory} is not whole: {why}.") from error
         if partial:
             outline = {name: outline[name] for name in wanted if name in outline}
         saved = {name: _Outline(tuple(found["shape"]), found["dtype"]) for name, found in outline.items()}
@@ -200,9 +198,8 @@ class Checkpoints:
         if self._manager is None or (writes and not self._writes):
             if self._manager is not None:
                 self._manager.close()
-            options = self._orbax.CheckpointManagerOptions(
-                max_to_keep=self._keep, cleanup_tmp_directories=writes, create=True
-            )
+            options = {"max_to_keep": self._keep, "cleanup_tmp_directories": writes, "create": True}
+            options = self._orbax.CheckpointManagerOptions(**options)
             self._manager = self._orbax.CheckpointManager(self.directory, options=options)
             self._writes = writes
         return self._manager
@@ -263,9 +260,8 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
     arrays = {name: np.asarray(leaf, order="C") for name, leaf in zip(names, leaves.values())}
     path = Path(path)
     if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"save_weights: there is no directory {path.parent}: create it, or correct the path."
-        )
+        message = f"save_weights: there is no directory {path.parent}: create it, or correct the path."
+        raise FileNotFoundError(message)
     partial = path.with_name(f".{path.name}.{jax.process_index()}.partial")
     try:
         partial.touch()
@@ -412,13 +408,9 @@ def _is_whole(array):
     return array.is_fully_addressable or array.is_fully_replicated
 
 
-def _is_key(leaf):
-    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
 def _portable(leaf):
     """What is written: the bits of typed keys, and what only this process has as NumPy's array."""
-    leaf = jax.random.key_data(leaf) if _is_key(leaf) else leaf
+    leaf = jax.random.key_data(leaf) if is_key(leaf) else leaf
     if not isinstance(leaf, jax.Array):
         return np.asarray(leaf)  # Orbax does not take each of NumPy's scalars
     return np.asarray(leaf) if jax.process_count() > 1 and leaf.is_fully_addressable else leaf
@@ -429,7 +421,7 @@ def _data_of(leaf):
     sharding = getattr(leaf, "sharding", None)
     if isinstance(leaf, jax.Array) and not leaf.committed:
         sharding = None  # it lies on the default device by chance, and need not stay there
-    if _is_key(leaf):
+    if is_key(leaf):
         leaf = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(leaf.shape, leaf.dtype))
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding)
 
@@ -440,7 +432,7 @@ def _back(data, leaf):
     if data is None:  # of size 0
         data = jnp.zeros(place.shape, place.dtype, device=place.sharding)
     data = jnp.asarray(data)
-    if not _is_key(leaf):
+    if not is_key(leaf):
         return data
     found, outline = [], jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     jax.eval_shape(lambda key: found.append(jax.random.key_impl(key)), outline)

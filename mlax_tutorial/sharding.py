@@ -170,16 +170,9 @@ def mirror(state: Any, trainables: Any, mesh: Mesh, shardings: Any) -> Any:
 
 
 def init(
-    model: Layer,
-    optimizer: Any,
-    key: jax.Array,
-    x: Any,
-    mesh: Mesh,
-    rules: Sequence[Rule],
-    *,
-    strict: bool = False,
-    **inputs: Any,
-) -> tuple[Any, Any, Any]:
+    model: Layer, optimizer: Any, key: jax.Array, x: Any, mesh: Mesh, rules: Sequence[Rule], *,
+    strict: bool = False, **inputs: Any,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Make the variables of a model and the state of its optimizer, each array where it is to live.
 
     They are computed under ``jax.jit`` with ``out_shardings``, so that no device and no
@@ -219,16 +212,9 @@ def init(
 
 
 def abstract(
-    model: Layer,
-    optimizer: Any,
-    key: jax.Array,
-    x: Any,
-    mesh: Mesh,
-    rules: Sequence[Rule],
-    *,
-    strict: bool = False,
-    **inputs: Any,
-) -> tuple[Any, Any, Any]:
+    model: Layer, optimizer: Any, key: jax.Array, x: Any, mesh: Mesh, rules: Sequence[Rule], *,
+    strict: bool = False, **inputs: Any,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Describe what :func:`init` would make: the target into which a checkpoint is restored.
 
     Args:
@@ -355,6 +341,5 @@ def _outline(leaf):
 
 def _check_mesh(name, mesh):
     if not isinstance(mesh, (Mesh, AbstractMesh)):
-        raise ValueError(
-            f"{name}: mesh must be a jax.sharding.Mesh, as from jax.make_mesh, got {show(mesh)}."
-        )
+        wanted = "a jax.sharding.Mesh, as from jax.make_mesh"
+        raise ValueError(f"{name}: mesh must be {wanted}, got {show(mesh)}.")

@@ -15,9 +15,10 @@ from jax.sharding import NamedSharding
 
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, function, integer
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import function, integer
 from mlax_tutorial.nn.layer import check_layer
-from mlax_tutorial.nn.numeric import is_array, is_floating
+from mlax_tutorial.nn.numeric import is_floating, is_key
 from mlax_tutorial.optim import Optimizer
 from mlax_tutorial.optim.drop_in import advance, check_optimizer
 from mlax_tutorial.optim.paths import flatten
@@ -162,37 +163,37 @@ def make_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux: b
       (True, (3, 1))
     """
 
-    def objective(trainables, non_trainables, key, x, targets, inputs):
-        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
-        value, found = evaluated("make_step", loss, has_aux, outputs, targets)
-        return value, (found, non_trainables)
+    gradient = jax.grad(objective("make_step", model, loss, has_aux), has_aux=True)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, optimizer_state = state
-        (_, (found, non_trainables)), gradients = jax.value_and_grad(objective, has_aux=True)(
-            trainables, non_trainables, key, x, targets, inputs
-        )
+        gradients, (found, non_trainables) = gradient(trainables, non_trainables, key, x, targets, inputs)
         trainables, optimizer_state = advance(optimizer, gradients, optimizer_state, trainables)
         return State(trainables, non_trainables, optimizer_state), found
 
     return compile_step("make_step", step, model, loss, shardings)
 
 
-def evaluated(name: str, loss: Callable, has_aux: bool, outputs: Any, targets: Any) -> tuple[jax.Array, Any]:
-    """The scalar to differentiate, and all that ``loss(outputs, targets)`` returned.
+def objective(name: str, model: Layer, loss: Callable, has_aux: bool) -> Callable:
+    """What a step made by ``name`` differentiates: it returns a scalar, and beside it what ``loss`` returned and the non_trainables.
 
     Raises:
-      ValueError: in the name of ``name``, if that scalar is not one floating-point number, which has gradients.
+      ValueError: when it is called, if that scalar is not one floating-point number, which has gradients.
     """
-    found = loss(outputs, targets)
-    pair = isinstance(found, tuple) and len(found) == 2
-    value = found[0] if has_aux and pair else found
-    if has_aux != (value is not found) or not is_floating(value) or value.shape:
-        wanted = f"one floating-point number{', and its metrics' if has_aux else ''}"
-        given = f"{describe(found)}, from outputs {describe(outputs)} and targets {describe(targets)}"
-        mend = "say has_aux=True" if pair and not has_aux else "end it with a mean, jnp.mean(…)"
-        raise ValueError(f"{name}: loss must return {wanted}, got {given}: {mend}.")
-    return value, found
+
+    def evaluate(trainables, non_trainables, key, x, targets, inputs, scale=lambda value: value):
+        outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
+        found = loss(outputs, targets)
+        pair = isinstance(found, tuple) and len(found) == 2
+        value = found[0] if has_aux and pair else found
+        if has_aux != (value is not found) or not is_floating(value) or value.shape:
+            wanted = f"one floating-point number{', and its metrics' if has_aux else ''}"
+            given = f"{describe(found)}, from outputs {describe(outputs)} and targets {describe(targets)}"
+            mend = "say has_aux=True" if pair and not has_aux else "end it with a mean, jnp.mean(…)"
+            raise ValueError(f"{name}: loss must return {wanted}, got {given}: {mend}.")
+        return scale(value), (found, non_trainables)
+
+    return evaluate
 
 
 def compile_step(name: str, step: Callable, model: Layer, loss: Callable, shardings: Any = None) -> Callable:
@@ -400,7 +401,7 @@ def fit(
 
 
 def _check_fit(key, x, targets, inputs, epochs, batch_size):
-    if not is_array(key) or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+    if not is_key(key):
         raise ValueError(f"fit: key must be a typed key, as from jax.random.key(0), got {describe(key)}.")
     checked("fit: epochs", functools.partial(integer, minimum=0), epochs)
     _check_lengths("fit", x, targets, inputs)
@@ -443,10 +444,9 @@ class Progress:
 
 def _taker(data):
     """What takes one key and one batch, which is shared out over the devices as the data are."""
-    places = [
-        leaf.sharding if isinstance(leaf.sharding, NamedSharding) else None for leaf in jax.tree.leaves(data)
-    ]
-    return jax.jit(_take, out_shardings=(None, jax.tree.unflatten(jax.tree.structure(data), places)))
+    leaves, structure = jax.tree.flatten(data)
+    places = [leaf.sharding if isinstance(leaf.sharding, NamedSharding) else None for leaf in leaves]
+    return jax.jit(_take, out_shardings=(None, jax.tree.unflatten(structure, places)))
 
 
 def _take(number, order, keys, data):

@@ -27,18 +27,9 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import is_key
 from mlax_tutorial.nn.tables import as_html, as_text
-from mlax_tutorial.optim.paths import (
-    arrays,
-    fits,
-    flatten,
-    mismatch,
-    none_of,
-    place,
-    refuse_layers,
-    strangers,
-    unlike,
-)
+from mlax_tutorial.optim.paths import arrays, choose, flatten, mismatch, place, refuse_layers, strangers
 
 
 def count(tree: Any) -> int:
@@ -296,10 +287,7 @@ def _meant(name, tree, where):
     refuse_layers(name, tree)
     paths, leaves, structure = flatten(tree)
     if isinstance(where, str) or (callable(where) and not isinstance(where, Layer)):
-        meant = [fits(where, path) for path in paths]
-        if paths and not any(meant):
-            raise ValueError(f"{name}: where must choose at least one leaf, {none_of(paths)}.")
-        return meant
+        return choose(name, where, paths, "leaf")
     answers, answers_structure = jax.tree.flatten(where)
     are_bools = all(isinstance(item, (bool, np.bool_)) for item in answers)
     if answers_structure != structure or not are_bools:
@@ -319,11 +307,11 @@ def _unlike(trees):
 
 def _values(expected, got, rtol, atol):
     """How the values of two leaves differ, if both have some and they can be compared."""
-    kinds = unlike(expected, got)
-    if "shape" in kinds or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in (expected, got)):
+    both = expected, got
+    if expected.shape != got.shape or any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in both):
         return ""
-    if any(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) for leaf in (expected, got)):
-        same = kinds or np.array_equal(*map(jax.random.key_data, (expected, got)))
+    if any(map(is_key, both)):
+        same = expected.dtype != got.dtype or np.array_equal(*map(jax.random.key_data, both))
         return "" if same else "differs"
     left, right = _exact(expected), _exact(got)
     with np.errstate(invalid="ignore", over="ignore"):

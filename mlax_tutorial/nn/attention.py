@@ -399,37 +399,40 @@ def _fill(array, axis, size):
     return jnp.pad(array, widths)
 
 
+def _refuse(message):
+    raise ValueError(f"attention: {message}")
+
+
 def _check(query, key, value, mask, bias):
     # The products themselves refuse the rest of what does not fit. Of integers, 1 / sqrt(head_dim) would be 0.
     for name, array in (("query", query), ("key", key), ("value", value)):
         if not is_floating(array):
-            raise ValueError(
-                f"attention: {name} expects floating-point numbers, got {describe(array)}: convert it."
-            )
+            _refuse(f"{name} expects floating-point numbers, got {describe(array)}: convert it.")
     if value.shape[:-1] != key.shape[:-1]:
-        raise ValueError(
-            f"attention: value expects the axes of key, but for the last: got {describe(value)} for {describe(key)}."
-        )
-    if wrong := misfit(mask, bias, query.shape[:-3], query.shape[-2], query.shape[-3], key.shape[-3]):
-        raise ValueError(f"attention: {wrong}")
+        wanted = "the axes of key, but for the last"
+        _refuse(f"value expects {wanted}: got {describe(value)} for {describe(key)}.")
+    check_masks(_refuse, mask, bias, query.shape[:-3], query.shape[-2], query.shape[-3], key.shape[-3])
 
 
-def misfit(mask, bias, batch, heads: int, queries: int, keys: int) -> str | None:
-    """What is wrong with a mask or a bias, in words; ``None`` if nothing is."""
+def check_masks(refuse, mask, bias, batch, heads: int, queries: int, keys: int) -> None:
+    """Have a mask or a bias refused, in words, that does not fit."""
     if mask is not None and getattr(mask, "dtype", None) != jnp.bool_:
-        return f"mask expects Booleans, got {describe(mask)}: True where it may be looked at."
-    each_head = "bias=jnp.where(mask, 0.0, -jnp.inf)"
+        refuse(f"mask expects Booleans, got {describe(mask)}: True where it may be looked at.")
+    each_head = "for one mask a head, give bias=jnp.where(mask, 0.0, -jnp.inf)"
     if bias is not None and not is_floating(bias):
-        return f"bias expects floating-point numbers, got {describe(bias)}: for a mask of each head, {each_head}."
+        refuse(f"bias expects floating-point numbers, got {describe(bias)}: {each_head}.")
     for name, array, sizes in (("mask", mask, (queries, keys)), ("bias", bias, (heads, queries, keys))):
         if array is None:
             continue
         shape, lead = array.shape[-len(sizes) :], array.shape[: -len(sizes)]
-        if len(shape) < len(sizes) or shape[-1] != keys or any(g not in (1, w) for g, w in zip(shape, sizes)):
+        if len(shape) < len(sizes) or shape[-1] != keys or not _fits(shape, sizes):
             wanted = "".join(f"{size} or 1, " for size in sizes[:-1]) + str(keys)
             mend = "for padding of shape (..., keys), give mask=present[..., None, :]"
-            return f"{name} expects shape (..., {wanted}), got {describe(array)}: {mend}."
-        if len(lead) > len(batch) or any(g not in (1, w) for g, w in zip(lead[::-1], batch[::-1])):
-            mend = f"heads share one mask; for one mask a head, give {each_head}"
-            return f"{name} expects the batch axes {batch}, got {describe(array)}: {mend}."
-    return None
+            refuse(f"{name} expects shape (..., {wanted}), got {describe(array)}: {mend}.")
+        if len(lead) > len(batch) or not _fits(lead[::-1], batch[::-1]):
+            mend = f"heads share one mask; {each_head}"
+            refuse(f"{name} expects the batch axes {batch}, got {describe(array)}: {mend}.")
+
+
+def _fits(sizes, wanted):
+    return all(size in (1, want) for size, want in zip(sizes, wanted))

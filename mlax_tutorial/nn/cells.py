@@ -7,14 +7,13 @@ one step stay in the cache.
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.kinds import Dtype, Function, Initializer, Precision, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
 from mlax_tutorial.nn.numeric import accumulator
@@ -98,13 +97,13 @@ class FusedCell(Cell):
     Each gate's block is drawn by itself, as if it were alone.
     """
 
-    features: int = hyperparameter(integer)
-    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
-    recurrent_initializer: Callable = hyperparameter(function, default=orthogonal)
-    bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
-    precision: Any = hyperparameter(optional(lax.Precision), default=None)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    features: Size
+    kernel_initializer: Initializer = lecun_normal
+    recurrent_initializer: Initializer = orthogonal
+    bias_initializer: Initializer = jax.nn.initializers.zeros
+    precision: Precision | None = None
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     _biases = ("bias_initializer",)  # one initializer a gate
 
@@ -127,9 +126,6 @@ class FusedCell(Cell):
         }, ()
 
     def init_carry(self, x):
-        return self._zeros(x)
-
-    def _zeros(self, x):
         return lax.full_like(x, 0, shape=(*x.shape[:-1], self.features))
 
     def _check(self, x, trainables, **further):
@@ -191,7 +187,7 @@ class RNNCell(FusedCell):
     Linear Neural Networks* (2014), for orthogonal kernels.
     """
 
-    activation: Callable = hyperparameter(function, default=jnp.tanh)
+    activation: Function = jnp.tanh
 
     def step(self, carry, x, trainables):
         self._check(x, trainables)
@@ -225,6 +221,9 @@ class GRUCell(FusedCell):
       recurrent_initializer: of each gate's block of the recurrent kernel.
       bias_initializer: of each gate's block of the biases.
       precision, accum_dtype, param_dtype: as for :class:`RNNCell`.
+      update_bias_initializer: of the update gate's block, :math:`b_z`; by default
+        ``bias_initializer``. Ones make the cell remember at first, as the forget gate of
+        :class:`LSTMCell` does.
 
     Raises:
       LayerError: if ``x`` is not floating, or the trainables do not fit it.
@@ -241,7 +240,12 @@ class GRUCell(FusedCell):
     Statistical Machine Translation* (2014).
     """
 
-    _biases = ("bias_initializer",) * 3
+    update_bias_initializer: Initializer | None = None
+
+    @property
+    def _biases(self):
+        update = "update_bias_initializer" if self.update_bias_initializer else "bias_initializer"
+        return "bias_initializer", update, "bias_initializer"
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -303,12 +307,12 @@ class LSTMCell(FusedCell):
     *An Empirical Exploration of Recurrent Network Architectures* (2015).
     """
 
-    forget_bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.ones)
+    forget_bias_initializer: Initializer = jax.nn.initializers.ones
 
     _biases = ("bias_initializer", "forget_bias_initializer", *["bias_initializer"] * 2)
 
     def init_carry(self, x):
-        return self._zeros(x), self._zeros(x)
+        return super().init_carry(x), super().init_carry(x)
 
     def step(self, carry, x, trainables):
         self._check(x, trainables)

@@ -3,11 +3,10 @@
 from typing import Any, NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.numeric import is_array, is_floating
+from mlax_tutorial.nn.numeric import is_array, is_floating, is_key
 
 
 class Checks:
@@ -15,22 +14,26 @@ class Checks:
 
     def refuse(self, message: str) -> NoReturn:
         """Raise a :class:`LayerError` in the name of this layer; containers put its path in front."""
-        raise LayerError(self, message)
+        raise LayerError(type(self).__name__, message)
+
+    def expects(self, what: str, wanted: str, got, mend: str) -> NoReturn:
+        """Refuse ``got`` in the words that most errors have: what was wanted, what came, the likely mend."""
+        self.refuse(f"{what} expects {wanted}, got {describe(got)}: {mend}.")
 
     def check_array(self, x, minimum_ndim: int = 0) -> None:
         """Refuse what is no array (a list, say) or has fewer than ``minimum_ndim`` axes."""
         if not is_array(x):
-            self.refuse(f"x expects an array, got {describe(x)}: wrap it in jnp.asarray(…).")
+            self.expects("x", "an array", x, "wrap it in jnp.asarray(…)")
         if len(x.shape) < minimum_ndim:
             axes = "1 axis" if minimum_ndim == 1 else f"{minimum_ndim} axes"
-            self.refuse(f"x expects at least {axes}, got {describe(x)}: add some, as x[None] does.")
+            self.expects("x", f"at least {axes}", x, "add some, as x[None] does")
 
     def check_floating(self, x, minimum_ndim: int = 0) -> None:
         """Refuse what is no array of floating-point numbers."""
         self.check_array(x, minimum_ndim)
         if not is_floating(x):
             mend = "convert it first, for instance with x.astype(jnp.float32)"
-            self.refuse(f"x expects floating-point numbers, got {describe(x)}: {mend}.")
+            self.expects("x", "floating-point numbers", x, mend)
 
     def check_variables(self, variables, shapes: dict, role: str = "trainables", x=None) -> None:
         """Refuse variables whose names or shapes do not fit (an input ``x``); ``None`` stands for any size."""
@@ -38,24 +41,24 @@ class Checks:
         for name, wanted in shapes.items():
             value = variables[name]
             if not is_floating(value):
-                wanted = "an array of floating-point numbers"
                 mend = f"pass the {role} that this model's own init returned, or convert them"
-                self.refuse(f"{name} expects {wanted}, got {describe(value)}: {mend}.")
+                self.expects(name, "an array of floating-point numbers", value, mend)
             fits = [w in (None, g) for g, w in zip(value.shape, wanted)]
             if len(value.shape) != len(wanted) or not all(fits):
                 shape = str(wanted).replace("None", "…") + (f" for x, {describe(x)}" if is_array(x) else "")
                 mend = f"these {role}, or this input, belong to another model"
-                self.refuse(f"{name} expects shape {shape}, got {describe(value)}: {mend}.")
+                self.expects(name, f"shape {shape}", value, mend)
 
     def check_names(self, variables, names, role: str = "trainables") -> None:
         """Refuse variables of other names."""
         if not isinstance(variables, dict) or variables.keys() != set(names):
-            origin = "init_cache" if role == "cache" else "init"
-            mend = f"pass the {role} that this model's own {origin} returned"
-            expects = "expects" if role == "cache" else "expect"
-            self.refuse(
-                f"{role} {expects} a dict with keys {sorted(names)}, got {describe(variables)}: {mend}."
-            )
+            self.refuse_variables(role, f"a dict with keys {sorted(names)}", variables)
+
+    def refuse_variables(self, role: str, wanted: str, got, place: str = "") -> NoReturn:
+        """Refuse a tree that is not built as ``init``, or for a cache ``init_cache``, builds it."""
+        expect, method = ("expects", "init_cache") if role == "cache" else ("expect", "init")
+        mend = f"pass the {role} that this model's own {method} returned"
+        self.refuse(f"{role}{place} {expect} {wanted}, got {describe(got)}: {mend}.")
 
     def check_pair(self, method: str, result) -> tuple[Any, Any]:
         """Refuse what ``init``, ``fwd`` or one like it may not return: a dict of two, say, would come apart into its names."""
@@ -69,9 +72,8 @@ class Checks:
         """Refuse inputs that are neither arrays nor containers of arrays, and those that the layer does not take."""
         for path, leaf in jax.tree_util.tree_leaves_with_path({"x": x, **inputs}):
             if not is_array(leaf):
-                where = path[0].key + jax.tree_util.keystr(path[1:])
                 mend = "wrap it in jnp.asarray(…), or pass a jax.ShapeDtypeStruct(shape, dtype)"
-                self.refuse(f"{where} expects an array, got {describe(leaf)}: {mend}.")
+                self.expects(path[0].key + jax.tree_util.keystr(path[1:]), "an array", leaf, mend)
         self._check_names(inputs)
 
     def _check_names(self, inputs):
@@ -87,7 +89,7 @@ class Checks:
 
     def check_init_key(self, key) -> None:
         """Refuse what is not one typed key."""
-        if not hasattr(key, "dtype") or not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if not is_key(key):
             mend = "make one with jax.random.key(seed), or wrap an old one with jax.random.wrap_key_data"
             self.refuse(f"expects a typed key, got {describe(key)}: {mend}.")
         if key.shape:

@@ -1,6 +1,7 @@
 """``Composite``: a layer made of layers, put together by a function of your own."""
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -27,22 +28,20 @@ class Container(Layer):
 
     draws = False
 
-    @property
-    def needs_key(self):
-        return _strongest(layer.needs_key for layer in self._flat.values())
+    # Cached, for each call of each child asks for them.
 
-    @property
+    @functools.cached_property
+    def needs_key(self):
+        needs = {self.draws, *(layer.needs_key for layer in self._flat.values())}
+        return "always" if "always" in needs else any(needs)
+
+    @functools.cached_property
     def inputs(self):
         return frozenset().union(*(layer.inputs for layer in self._flat.values()))
 
-    @property
-    def decodes(self):
-        return all(layer.decodes is not False for layer in self._flat.values())
+    decodes = property(lambda self: all(layer.decodes is not False for layer in self._flat.values()))
 
-    @property
-    def _stepwise(self):
-        """Those that get steps in ``decode``, by place: all."""
-        return self._flat
+    _stepwise = property(lambda self: self._flat)  # what gets steps in decode: all
 
     def check_decodes(self):
         if type(self).decodes is False or self.draws == "always":
@@ -108,17 +107,14 @@ class Composite(Container):
     decodes = False  # what forward does besides may mix steps
 
     # What a Call has of its own.
-    _reserved = frozenset(
-        {"takes", "inference_mode", "position", "_run", "_node", "_place", "_method", "_names", "_items"}
-    )
+    _reserved = frozenset("takes inference_mode position _run _node _place _method _names _items".split())
 
     def __post_init__(self):
         super().__post_init__()
         self._hold(self._children())
         further = list(inspect.signature(self.forward).parameters.values())[2:]
-        takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in further)
-        inputs = super().inputs if takes_all else frozenset(parameter.name for parameter in further)
-        vars(self)["_inputs"] = inputs  # every call of every child asks for them
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in further):
+            vars(self)["inputs"] = frozenset(parameter.name for parameter in further)
 
     def _hold(self, tree):
         """Take the layers of ``tree`` for children; if they are others than the fields say, for the sake of equality, too."""
@@ -134,8 +130,8 @@ class Composite(Container):
 
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""
-        types = {field.name: field.type for field in dataclasses.fields(self)}
-        declared = {name for name in types if types[name] in (Layer, "Layer", "nn.Layer")}
+        as_layers = (Layer, "Layer", "nn.Layer")
+        declared = {field.name for field in dataclasses.fields(self) if field.type in as_layers}
         fields, made = {name: getattr(self, name) for name in self._fields}, self.children()
         if both := made.keys() & fields.keys():
             self.refuse(f"children returns {min(both)!r}, which is a field: rename it.")
@@ -163,17 +159,9 @@ class Composite(Container):
 
     @property
     def _stepwise(self):
-        declared = type(self).decodes
-        some = isinstance(declared, tuple)
-        return _flatten({name: self._tree[name] for name in declared}) if some else self._flat
-
-    @property
-    def needs_key(self):
-        return _strongest((self.draws, *self._keyed.values()))
-
-    @property
-    def inputs(self):
-        return self._inputs
+        names = type(self).decodes
+        some = {name: self._tree[name] for name in names} if isinstance(names, tuple) else self._tree
+        return _flatten(some)
 
     def forward(self, call: "Call", x: Any, **inputs) -> Any:
         """Compute the output; ``call`` stands for ``self`` with variables and keys in place.
@@ -196,16 +184,15 @@ class Composite(Container):
         if type(self).decodes is False:
             self.check_decodes()
         self._check_names(inputs)
-        position = 0
+        position, steps = 0, 0
         if self._counts_steps:
             if not isinstance(cache, dict) or "position" not in cache:
-                mend = "what init_cache made, or the last decode returned"
-                self.refuse(f"cache expects {mend}, got {describe(cache)}.")
-            position = cache["position"]
+                wanted = "what init_cache made, or the last decode returned"
+                self.refuse(f"cache expects {wanted}, got {describe(cache)}.")
+            position, steps = cache["position"], self.steps(x)
             cache = {name: value for name, value in cache.items() if name != "position"} or ()
         run = _Decode(self, trainables, non_trainables, cache, position)
         y = self._forward(run, x, inputs)
-        steps = self.steps(x) if self._counts_steps else 0
         return y, self._join_cache(gather(self._tree, run.cache), position + steps)
 
     def steps(self, x) -> int:
@@ -253,6 +240,10 @@ class Composite(Container):
 class Call:
     """What ``forward`` gets: the children of a Composite, ready to be applied. Made by ``fwd``, not by hand.
 
+    Attributes:
+      inference_mode: a Python ``bool``.
+      position: how many steps came before this input: 0 in ``fwd``; in ``decode`` an int32 scalar, which may be traced.
+
     Example:
       >>> from mlax_tutorial import nn
       >>> class Twice(nn.Composite):
@@ -267,15 +258,7 @@ class Call:
 
     def __init__(self, run, node, place="", method="fwd"):
         self._run, self._node, self._place, self._method = run, node, place, method
-
-    @property
-    def inference_mode(self) -> bool:
-        return self._run.inference_mode
-
-    @property
-    def position(self) -> Any:
-        """How many steps came before this input. It is 0 in ``fwd``; in ``decode`` an int32 scalar, which may be traced."""
-        return self._run.position
+        self.inference_mode, self.position = run.inference_mode, run.position
 
     def takes(self, inputs: dict) -> dict:
         """Those of ``inputs`` that this child takes."""
@@ -330,8 +313,7 @@ class _Run:
     position = 0
 
     def __init__(self, layer, **trees):
-        self.layer, self.trace = layer, _trace_state()
-        self.keys, self.spare = {}, None
+        self.layer, self.trace, self.keys, self.spare = layer, _trace_state(), {}, None
         for role, tree in trees.items():
             setattr(self, role, spread(layer, tree, role))
 
@@ -358,16 +340,16 @@ class _Run:
 
     def fresh_key(self):
         """A new key for ``forward`` itself."""
-        draws, layer = self.layer.draws, self.layer
+        draws, refuse = self.layer.draws, self.layer.refuse
         if not draws:
-            layer.refuse("draws random numbers, which its class does not declare: say draws = True.")
+            refuse("draws random numbers, which its class does not declare: say draws = True.")
         if draws != "always" and self.inference_mode is True:
             mend = 'look at call.inference_mode before, or say draws = "always"'
-            layer.refuse(f"draws in inference, which its class does not declare: {mend}.")
+            refuse(f"draws in inference, which its class does not declare: {mend}.")
         if _trace_state() != self.trace:
-            layer.refuse("call.key() was used inside another transformation: draw the key before it.")
+            refuse("call.key() was used inside another transformation: draw the key before it.")
         key = self.next_key()
-        layer.check_key(key)
+        self.layer.check_key(key)
         return key
 
     def call(self, place, layer, method, x, inputs):
@@ -377,17 +359,11 @@ class _Run:
         except Exception as error:
             locate(error, place, layer)
             raise
-        if inside:
-            self.refuse_loss(place)
+        if inside and (reason := self.keeps(place)):  # out here, nothing of that would arrive
+            where = "inside another transformation (jax.checkpoint, scan, vmap or jit)"
+            mend = "use nn.Remat, nn.Stack or nn.Recurrent, or transform the whole layer"
+            self.layer.refuse(f"call{place} was used {where}, but it {reason}, which would be lost: {mend}.")
         return y
-
-    def refuse_loss(self, place):
-        """Inside another transformation, a call may change nothing out here."""
-        if reason := self.keeps(place):
-            self.layer.refuse(
-                f"call{place} was used inside another transformation (jax.checkpoint, scan, vmap or jit), but it {reason}, which "
-                "would be lost: use nn.Remat, nn.Stack or nn.Recurrent, or transform the whole layer."
-            )
 
     def keeps(self, place):
         """What a call of this child changes in this run, if anything."""
@@ -517,11 +493,6 @@ def capture(model: Layer) -> Callable:
     return fwd
 
 
-def _strongest(needs):
-    needs = set(needs)
-    return "always" if "always" in needs else any(needs)
-
-
 def _has_layers(value):
     """Whether a field holds children: a layer, or a tuple with some, which may be nested."""
     return isinstance(value, Layer) or (isinstance(value, tuple) and any(map(_has_layers, value)))
@@ -568,11 +539,9 @@ def spread(layer, variables, role):
         given = dict(_items(variables)) if isinstance(variables, kind) else {}
         given = dict.fromkeys(parts, ()) if _is_empty(variables) else given
         if given.keys() != parts.keys():
-            entries = f"a tuple with one entry for each of {len(tree)} layers"
-            wanted = f"a dict with keys {sorted(tree)}" if kind is dict else entries
-            expects, method = ("expects", "init_cache") if role == "cache" else ("expect", "init")
-            origin = f"pass the {role} that this model's own {method} returned"
-            layer.refuse(f"{role}{place} {expects} {wanted}, got {describe(variables)}: {origin}.")
+            wanted = f"a tuple with one entry for each of {len(tree)} layers"
+            wanted = f"a dict with keys {sorted(tree)}" if kind is dict else wanted
+            layer.refuse_variables(role, wanted, variables, place)
         for part, child in parts.items():
             visit(child, given[part], place + part)
 

@@ -3,7 +3,6 @@
 import functools
 import math
 import string
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,10 +10,11 @@ from jax import lax
 
 from mlax_tutorial.nn import windows
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional, show
+from mlax_tutorial.nn.hyperparameters import hyperparameter, show
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.windows import CONTINUED, SAME, each, each_axis, pads, sizes
+from mlax_tutorial.nn.windows import CONTINUED, SAME, EachAxis, Window, each, each_axis, pads
 
 WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
 
@@ -22,49 +22,41 @@ WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
 class _Convolution(Layer):
     """What :class:`Conv` and :class:`ConvTranspose` share: layouts, the kernel, checks."""
 
-    out_channels: int = hyperparameter(integer)
-    filter_shape: tuple[int, ...] = hyperparameter(sizes)
-    strides: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
+    out_channels: Size
+    filter_shape: Window
+    strides: EachAxis = 1
     padding: Any = hyperparameter(windows.padding, default="VALID")
-    dilation: int | tuple[int, ...] = hyperparameter(each_axis(), default=1)
-    groups: int = hyperparameter(integer, default=1)
+    dilation: EachAxis = 1
+    groups: Size = 1
     input_spec: str | None = None
     kernel_spec: str | None = None
-    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
-    precision: Any = hyperparameter(optional(lax.Precision), default=None)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    kernel_initializer: Initializer = lecun_normal
+    precision: Precision | None = None
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     def __post_init__(self):
         super().__post_init__()
-        self._check_spec("input_spec", "C")
-        self._check_spec("kernel_spec", "OI")
+        input_spec = self._settle_spec("input_spec", self._letters + "C")
+        kernel_spec = self._settle_spec("kernel_spec", "O" + input_spec.replace("C", "I"))
+        vars(self)["_specs"] = input_spec, kernel_spec
         windows.settle(self, len(self.filter_shape), "strides", "padding", "dilation")
         if self.out_channels % self.groups:
             self.refuse(f"groups must divide out_channels, {self.out_channels}, got {self.groups}.")
 
-    def _check_spec(self, name, channels):
-        spec, usual = getattr(self, name), self._usual(channels)
+    def _settle_spec(self, name, usual):
+        """A layout, or the usual one: channels last, and the kernel's like the input's; that is written in one way, ``None``."""
+        spec = getattr(self, name)
         if spec is not None and (not isinstance(spec, str) or sorted(spec) != sorted(usual)):
             self.refuse(f"{name} must be made of the letters of {usual!r}, each once, got {show(spec)}.")
-        if spec == usual:
-            vars(self)[name] = None  # written in one way
+        vars(self)[name] = None if spec == usual else spec
+        return spec or usual
 
     @property
     def _letters(self):
         """A letter for each axis of the window, in the order of ``filter_shape``."""
         count = len(self.filter_shape)
         return "DHW"[3 - count :] if count <= 3 else string.ascii_lowercase[:count]
-
-    def _usual(self, channels):
-        """The layout by default: channels last, and the kernel's like the input's."""
-        if channels == "C":
-            return self._letters + "C"
-        return "O" + (self.input_spec or self._usual("C")).replace("C", "I")
-
-    @property
-    def _specs(self):
-        return self.input_spec or self._usual("C"), self.kernel_spec or self._usual("OI")
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -221,7 +213,7 @@ class ConvTranspose(_Convolution):
     chapter 4.
     """
 
-    output_padding: int | tuple[int, ...] = hyperparameter(each_axis(0), default=0)
+    output_padding: int | tuple[int, ...] = hyperparameter(functools.partial(each_axis, minimum=0), default=0)
 
     def __post_init__(self):
         super().__post_init__()
@@ -258,21 +250,19 @@ def _convolve(layer, padding, x, kernel):
     # To convert first loses nothing: in float32, the product of two halves is exact.
     dtype = layer.accum_dtype or x.dtype
     kernel = kernel.astype(x.dtype).astype(dtype)
-    input_spec, kernel_spec = layer._specs
+    specs = zip(("N" + layer._specs[0], layer._specs[1]), ("NC" + layer._letters, "OI" + layer._letters))
+    x_axes, kernel_axes = (tuple(map(spec.index, letters)) for spec, letters in specs)
+    strides = each(layer.strides, count)
     if transposed:
-        kernel = lax.rev(kernel, [kernel_spec.index(letter) for letter in layer._letters])
-    # lax takes what is given an axis in the order in which the kernel has the axes.
-    order = [layer._letters.index(letter) for letter in kernel_spec if letter not in "OI"]
-    spread = each(layer.strides, count), each(layer.dilation, count)
-    strides, dilation = ([values[axis] for axis in order] for values in spread)
+        kernel = lax.rev(kernel, kernel_axes[2:])
     y = lax.conv_general_dilated(
         x.astype(dtype).reshape(math.prod(batch), *rest),
         kernel,
-        window_strides=[1] * count if transposed else strides,
-        padding=[padding[axis] for axis in order],
+        window_strides=(1,) * count if transposed else strides,
+        padding=padding,
         lhs_dilation=strides if transposed else None,
-        rhs_dilation=dilation,
-        dimension_numbers=(f"N{input_spec}", kernel_spec, f"N{input_spec}"),
+        rhs_dilation=each(layer.dilation, count),
+        dimension_numbers=lax.ConvDimensionNumbers(x_axes, kernel_axes, x_axes),
         feature_group_count=layer.groups,
         precision=layer.precision,
     )

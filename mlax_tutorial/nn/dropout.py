@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.hyperparameters import axes_from_the_end, hyperparameter, probability
+from mlax_tutorial.nn.hyperparameters import hyperparameter
+from mlax_tutorial.nn.kinds import Probability, axes_from_the_end
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -47,20 +48,16 @@ class Dropout(Layer):
     (2014); Tompson et al., *Efficient Object Localization Using Convolutional Networks* (2015), for whole channels.
     """
 
-    rate: float = hyperparameter(probability)
+    rate: Probability
     shared_axes: tuple[int, ...] = hyperparameter(axes_from_the_end, default=())
     decodes = True
+    needs_key = property(lambda self: self.rate > 0)
 
-    @property
-    def needs_key(self):
-        return self.rate > 0
-
-    def init(self, key, x):
-        self._check(x)
-        return (), ()
+    def check_input(self, x):
+        self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self._check(x)
+        self.check_input(x)
         self.check_inference_mode(inference_mode)
         if inference_mode or self.rate == 0:
             return x, non_trainables
@@ -68,9 +65,6 @@ class Dropout(Layer):
         if self.rate == 1:
             return jnp.zeros_like(x), non_trainables
         return _drop(self, x, key), non_trainables
-
-    def _check(self, x):
-        self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
 
 
 # As in linear.py: a function of its own, which JAX traces and differentiates once for all layers alike.

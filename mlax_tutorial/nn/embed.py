@@ -1,13 +1,10 @@
 """``Embed``: a learned vector for each id, and the read-out that compares with them."""
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import multiply
 from mlax_tutorial.nn.numeric import accumulator
@@ -59,11 +56,11 @@ class Embed(Layer):
     Reference: Press and Wolf, *Using the Output Embedding to Improve Language Models* (2017).
     """
 
-    vocab_size: int = hyperparameter(integer)
-    embed_dim: int = hyperparameter(integer)
-    embed_initializer: Callable = hyperparameter(function, default=unit_rows)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(floating_dtype, default=jnp.dtype("float32"))
+    vocab_size: Size
+    embed_dim: Size
+    embed_initializer: Initializer = unit_rows
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype = jnp.dtype("float32")
     decodes = True
 
     def init(self, key, x):
@@ -102,9 +99,7 @@ class Embed(Layer):
             self.refuse(f"attend expects {wanted}, got {describe(x)}: project it to embed_dim first.")
         return multiply(x, trainables["embed"], (1,)), non_trainables
 
-    @property
-    def _shape(self):
-        return self.vocab_size, self.embed_dim
+    _shape = property(lambda self: (self.vocab_size, self.embed_dim))
 
     def _check_ids(self, x):
         self.check_array(x)

@@ -12,22 +12,13 @@ class LayerError(ValueError):
     that the message names the layer as the reader would: ``model[3].Linear: …``.
     """
 
-    def __init__(self, layer, message: str):
-        super().__init__(message)
-        self.name, self.message, self.path = type(layer).__name__, message, ""
+    def __init__(self, name: str, message: str):
+        super().__init__(name, message)
+        self.name, self.message, self.path = name, message, ""
 
     def __str__(self):
         where = f"model{self.path}.{self.name}" if self.path else self.name
         return f"{where}: {self.message}"
-
-    def __reduce__(self):  # an exception with arguments of its own needs this to travel between processes
-        return _rebuild, (type(self), self.name, self.message, self.path)
-
-
-def _rebuild(cls, name, message, path):
-    error = cls.__new__(cls, message)
-    error.name, error.message, error.path = name, message, path
-    return error
 
 
 def locate(error: Exception, place: str, child) -> None:
@@ -35,10 +26,10 @@ def locate(error: Exception, place: str, child) -> None:
     if isinstance(error, LayerError):
         error.path = place + error.path
         return
-    path, name = getattr(error, "_layer_path", ("", type(child).__name__))
-    notes = [note for note in getattr(error, "__notes__", ()) if note != _note(path, name)]
-    error._layer_path = (place + path, name)
-    error.__notes__ = [*notes, _note(*error._layer_path)]
+    path, name, old = getattr(error, "_layer", ("", type(child).__name__, None))
+    note = f"This was raised in model{place}{path}.{name}."
+    error.__notes__ = [*(other for other in getattr(error, "__notes__", ()) if other != old), note]
+    error._layer = place + path, name, note
 
 
 @contextlib.contextmanager
@@ -49,10 +40,6 @@ def located(place: str, child):
     except Exception as error:
         locate(error, place, child)
         raise
-
-
-def _note(path: str, name: str) -> str:
-    return f"This was raised in model{path}.{name}."
 
 
 def describe(value) -> str:

@@ -1,10 +1,9 @@
 """``F`` and ``Flatten``: layers without variables."""
 
 import math
-from collections.abc import Callable
 
 from mlax_tutorial.nn.elementwise import is_elementwise
-from mlax_tutorial.nn.hyperparameters import boolean, function, hyperparameter, integer, optional
+from mlax_tutorial.nn.kinds import Function, Size, Switch
 from mlax_tutorial.nn.layer import Layer
 
 
@@ -29,9 +28,9 @@ class F(Layer):
       (Array([0., 2.], dtype=float32), ())
     """
 
-    train_fn: Callable = hyperparameter(function)
-    infer_fn: Callable | None = hyperparameter(optional(function), default=None)
-    decodes: bool | None = hyperparameter(optional(boolean), default=None)
+    train_fn: Function
+    infer_fn: Function | None = None
+    decodes: Switch | None = None
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         if self.infer_fn is None:
@@ -65,17 +64,13 @@ class Flatten(Layer):
       (32, 784)
     """
 
-    axes: int = hyperparameter(integer)
+    axes: Size
+    decodes = property(lambda self: self.axes == 1)
 
-    @property
-    def decodes(self):
-        return self.axes == 1
-
-    def init(self, key, x):
+    def check_input(self, x):
         self.check_array(x, minimum_ndim=self.axes)
-        return (), ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_array(x, minimum_ndim=self.axes)
+        self.check_input(x)
         batch = x.shape[: len(x.shape) - self.axes]
         return x.reshape(*batch, math.prod(x.shape[len(batch) :])), non_trainables

@@ -2,133 +2,28 @@
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.numeric import real
 from mlax_tutorial.nn.values import by_value
 
 
+class Canonical(NamedTuple):
+    """In an annotation, ``Annotated[int, Canonical(integer)]``: what the value passes through (it raises ``ValueError``)."""
+
+    canonicalize: Callable[[Any], Any]
+
+    def __repr__(self):
+        return show(self.canonicalize)
+
+
 def hyperparameter(canonicalize: Callable[[Any], Any], **options) -> Any:
-    """A field of a layer whose value passes through ``canonicalize`` (which raises ``ValueError``)."""
+    """A field with a rule of its own: its value passes through ``canonicalize``."""
     return dataclasses.field(metadata={"canonicalize": canonicalize}, **options)
-
-
-def integer(value, minimum: int = 1) -> int:
-    """A Python ``int`` of at least ``minimum``; NumPy and concrete JAX integers are converted."""
-    wanted = f"must be an integer of at least {minimum}"
-    try:
-        number = operator.index(value)
-        if number >= minimum and not isinstance(value, bool):
-            return number
-    except jax.errors.TracerIntegerConversionError:
-        raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-    except TypeError:
-        pass
-    raise ValueError(wanted)
-
-
-def integers(value, minimum: int = 1) -> tuple[int, ...]:
-    """A tuple of integers, from one or from several."""
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    return tuple(integer(item, minimum) for item in values)
-
-
-def axis_from_the_end(value) -> int:
-    """A negative ``int``: counted from the end, so that any batch axes may stand in front."""
-    try:
-        axis = operator.index(value)
-    except TypeError:
-        axis = 0
-    if axis >= 0:
-        raise ValueError("must be a negative integer, counted from the end: -1 is the last axis")
-    return axis
-
-
-def axes_from_the_end(value) -> tuple[int, ...]:
-    """Negative integers in ascending order, from one or from a tuple or a list of them."""
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    axes = tuple(sorted(map(axis_from_the_end, values)))
-    if len(set(axes)) < len(axes):
-        raise ValueError("must be different from each other")
-    return axes
-
-
-def _number(allowed: Callable[[float], bool], wanted: str) -> Callable[[Any], float]:
-    """A Python ``float`` that is allowed; NaN never is."""
-
-    def canonicalize(value):
-        try:
-            number = real(value)
-            if allowed(number):
-                return number
-        except jax.errors.ConcretizationTypeError:
-            raise ValueError(f"{wanted}, not a traced value: {_STATIC}") from None
-        except ValueError:
-            pass
-        raise ValueError(wanted)
-
-    return canonicalize
-
-
-probability = _number(lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
-positive = _number(lambda number: 0 < number < float("inf"), "must be a finite number above 0")
-small = _number(  # BatchNorm(64) would be an epsilon of 64
-    lambda number: 0 < number < 1,
-    "must be above 0 and below 1 (how many features there are is no argument: init reads it off)",
-)
-
-
-def boolean(value) -> bool:
-    """A Python ``bool``."""
-    if not isinstance(value, bool):
-        raise ValueError("must be True or False")
-    return value
-
-
-def choice(*options: str) -> Callable[[Any], str]:
-    """One of some strings."""
-
-    def choose(value):
-        if value not in options:
-            raise ValueError(f"must be one of {', '.join(map(repr, options))}")
-        return value
-
-    return choose
-
-
-def floating_dtype(value) -> Any:
-    """A NumPy dtype object, the same whether it was written as a string, a scalar type or a dtype."""
-    try:
-        dtype = jnp.dtype(int if value is None else value)  # None would be float64
-    except TypeError:
-        dtype = None
-    if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
-        raise ValueError("must be a floating-point dtype, such as jnp.float32")
-    if dtype == jnp.dtype("float64") and not jax.config.jax_enable_x64:
-        raise ValueError('is float64, which JAX has only after jax.config.update("jax_enable_x64", True)')
-    return dtype
-
-
-def function(value) -> Callable:
-    """A callable, but no layer, which is applied by its ``fwd``."""
-    if hasattr(value, "fwd"):
-        raise ValueError("must be a function, not a layer: layers go into a Series or another container")
-    if not callable(value):
-        raise ValueError("must be a function")
-    return value
-
-
-def initializer(value) -> Callable:
-    """A function that draws initial values; who gives a number most likely means the size of the input."""
-    if isinstance(value, int):
-        raise ValueError("must be a function (the size of the input is no argument: init reads it off)")
-    return function(value)
 
 
 def checked(what: str, canonicalize: Callable[[Any], Any], value, error: Callable = ValueError) -> Any:
@@ -144,25 +39,32 @@ def optional(canonicalize: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else canonicalize(value)
 
 
-_STATIC = "hyperparameters are static, so build the layer outside the jitted function"
+def _rule(annotation) -> Callable[[Any], Any]:
+    """What the value of a field passes through, by its annotation."""
+    *others, last = get_args(annotation) or (None,)
+    if isinstance(last, Canonical):
+        return last.canonicalize
+    return optional(_rule(others[0])) if last is type(None) and others else lambda value: value
 
 
 def canonicalize_fields(layer) -> None:
     """Canonicalize all fields of a frozen dataclass in place, and store its value for ``==`` and hash."""
-    name = type(layer).__name__
     for field in dataclasses.fields(layer):
-        value = getattr(layer, field.name)
+        value, name = getattr(layer, field.name), f"{type(layer).__name__}: {field.name}"
+        static = "a traced value: hyperparameters are static, so build the layer outside the jitted function"
+        traced = isinstance(value, jax.core.Tracer)
         try:
-            value = field.metadata.get("canonicalize", lambda value: value)(value)
+            value = field.metadata.get("canonicalize", _rule(field.type))(value)
             by_value(value)
         except ValueError as error:
-            raise ValueError(f"{name}: {field.name} {error}, got {show(value)}.") from None
+            why = f"{error}, not {static}" if traced else error
+            raise ValueError(f"{name} {why}, got {show(value)}.") from None
         except TypeError:
-            if isinstance(value, jax.core.Tracer):
-                raise ValueError(f"{name}: {field.name} must not be a traced value: {_STATIC}.") from None
+            if traced:
+                raise ValueError(f"{name} must not be {static}.") from None
             got = f"{type(value).__name__} {value!r}. Use a tuple for a list, or a function for an array"
             why = "must be hashable, because layers are static under jax.jit"
-            raise TypeError(f"{name}: {field.name} {why}; got {got}.") from None
+            raise TypeError(f"{name} {why}; got {got}.") from None
         vars(layer)[field.name] = value
     values = by_value(tuple(getattr(layer, field.name) for field in dataclasses.fields(layer)))
     vars(layer).update(_value=values, _hash=hash((type(layer), values)))

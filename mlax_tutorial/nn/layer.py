@@ -10,8 +10,8 @@ from jax.dtypes import canonicalize_dtype
 
 from mlax_tutorial.nn.checks import Checks
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, integer, show
-from mlax_tutorial.nn.numeric import is_array
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
+from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.values import by_value, portable
 
 
@@ -52,16 +52,15 @@ class Layer(Checks):
         super().__init_subclass__(**options)
         _refuse_hiding(cls)
         # What a class writes itself, __init__ (as Series does) or inputs, holds for those derived from it, too.
-        cls._writes_init = "__init__" in cls.__dict__ or cls._writes_init
-        is_property = isinstance(inspect.getattr_static(cls, "inputs"), property)
-        cls._writes_inputs = "inputs" in cls.__dict__ or is_property or cls._writes_inputs
+        cls._writes_init |= "__init__" in vars(cls)
+        cls._writes_inputs |= "inputs" in vars(cls)
         dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not cls._writes_init)(cls)
         cls.__setattr__ = cls.__delattr__ = _refuse_change
         jax.tree_util.register_static(cls)
         cls._fields = tuple(field.name for field in dataclasses.fields(cls))
-        if cls.__dict__.keys() & {"fwd", "forward"} and "decodes" not in cls.__dict__:
+        if vars(cls).keys() & {"fwd", "forward"} and "decodes" not in vars(cls):
             cls.decodes = False  # said of another function, if it was said
-        if "fwd" in cls.__dict__ and not cls._writes_inputs:
+        if "fwd" in vars(cls) and not cls._writes_inputs:
             cls.inputs = further_inputs(cls.fwd)
 
     def __post_init__(self):
@@ -85,7 +84,11 @@ class Layer(Checks):
         Returns:
           ``(trainables, non_trainables)``, two pytrees of arrays; ``()`` where there are none.
         """
+        self.check_input(x)
         return (), ()
+
+    def check_input(self, x: Any) -> None:
+        """Refuse an ``x`` that does not fit; for the top of ``fwd``, and of an ``init`` that makes nothing."""
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False) -> tuple[Any, Any]:
         """Apply the layer; pure.
@@ -116,9 +119,9 @@ class Layer(Checks):
           LayerError: if ``length`` is no positive integer, or a layer does not decode, by its path.
         """
         self.check_inputs(x, inputs)
-        length = checked("length", integer, length, lambda message: LayerError(self, message))
+        length = checked("length", integer, length, lambda message: LayerError(type(self).__name__, message))
         self.check_decodes()
-        return self._build_cache(outline(self, x, inputs), "", length)
+        return self._build_cache(outline(self, x, inputs, jax.random.key(0)), "", length)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs) -> tuple[Any, Any]:
         """Apply the layer in inference to the next steps of a sequence; pure.
@@ -193,24 +196,21 @@ class Layer(Checks):
     def initialize(self, name: str, key, shape: tuple[int, ...], dtype) -> jax.Array:
         """Call the initializer ``name``, and refuse what is no array of that shape and dtype."""
         dtype = canonicalize_dtype(dtype)  # NumPy's float64 is float32 to JAX
-        value = getattr(self, name)(key, shape, dtype)
-        if not is_array(value) or (value.shape, value.dtype) != (shape, dtype):
+        value, wanted = getattr(self, name)(key, shape, dtype), jax.ShapeDtypeStruct(shape, dtype)
+        if describe(value) != describe(wanted):
             makes = "call what makes the initializer, as in jax.nn.initializers.he_normal()"
             mend = makes if callable(value) else "make it of the shape and the dtype that it is given"
-            wanted = describe(jax.ShapeDtypeStruct(shape, dtype))
-            self.refuse(f"{name} must return {wanted}, got {describe(value)}: {mend}.")
+            self.refuse(f"{name} must return {describe(wanted)}, got {describe(value)}: {mend}.")
         return jnp.asarray(value)
 
 
 def _refuse_hiding(cls):
     """A field that is called like a method, ``decode``, say, would stand in its place."""
-    bases = cls.__mro__[1:-1]
-    own = {name: value for base in bases for name, value in vars(base).items()}
-    taken = {name for name, value in own.items() if callable(value) or isinstance(value, property)}
-    taken = (taken | cls._reserved).difference(*(getattr(base, "_fields", ()) for base in bases))
-    if hidden := [name for name in inspect.get_annotations(cls) if name in taken]:
-        message = f"a field must not be called {hidden[0]}, which layers have already: rename it"
-        raise TypeError(f"{cls.__name__}: {message}.")
+    bases = super(cls, cls)
+    for name in inspect.get_annotations(cls).keys() - getattr(bases, "_fields", ()):
+        if callable(getattr(bases, name, None)) or name in cls._reserved:
+            message = f"a field must not be called {name}, which layers have already: rename it"
+            raise TypeError(f"{cls.__name__}: {message}.")
 
 
 def _refuse_change(self, name, *_):
@@ -260,11 +260,8 @@ class Records(dict):
     cast = staticmethod(lambda weights: weights)
 
 
-def outline(layer: Layer, x, inputs, key=None) -> dict:
+def outline(layer: Layer, x, inputs, key) -> Records:
     """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
-    records = Records()
-    if key is None:
-        key = jax.eval_shape(lambda: jax.random.key(0))
-    specs = jax.tree.map(abstract, (key, x, inputs))
+    records, specs = Records(), jax.tree.map(abstract, (key, x, inputs))
     jax.eval_shape(lambda key, x, inputs: layer._outline(records, "", key, x, **inputs)[0], *specs)
     return records

@@ -1,24 +1,12 @@
 """``Linear`` and ``Bias``, the two halves of the affine map, and ``Scaler``, the bias that multiplies."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import (
-    boolean,
-    floating_dtype,
-    function,
-    hyperparameter,
-    initializer,
-    integer,
-    integers,
-    optional,
-)
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size, Switch, TrailingSizes
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator
 
@@ -64,12 +52,12 @@ class Linear(Layer):
     Reference: LeCun, Bottou, Orr and Müller, *Efficient BackProp* (1998), section 4.6.
     """
 
-    out_features: int = hyperparameter(integer)
-    kernel_initializer: Callable = hyperparameter(initializer, default=lecun_normal)
-    transposed_kernel: bool = hyperparameter(boolean, default=False)
-    precision: Any = hyperparameter(optional(lax.Precision), default=None)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    out_features: Size
+    kernel_initializer: Initializer = lecun_normal
+    transposed_kernel: Switch = False
+    precision: Precision | None = None
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
     decodes = True
 
     def init(self, key, x):
@@ -85,14 +73,6 @@ class Linear(Layer):
         self.check_variables(trainables, {"kernel": shape[::-1] if self.transposed_kernel else shape}, x=x)
         axes = (1,) if self.transposed_kernel else (0,)  # the kernel's axis that meets the input's last one
         return multiply(x, trainables["kernel"], axes, self.precision, self.accum_dtype), non_trainables
-
-
-def _features(value) -> tuple[int, ...]:
-    """A tuple of sizes, where -1 stands for one that the input decides."""
-    sizes = integers(value, minimum=-1)
-    if 0 in sizes or not sizes:
-        raise ValueError("must be a positive integer or -1, or a tuple of them")
-    return sizes
 
 
 class Bias(Layer):
@@ -119,14 +99,11 @@ class Bias(Layer):
       {'bias': Array([0., 0., 0., 0.], dtype=float32)}
     """
 
-    in_features: tuple[int, ...] = hyperparameter(_features, default=(-1,))
-    bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-
-    @property
-    def decodes(self):
-        return self.in_features[-2:-1] in ((), (1,))  # the same for every step
+    in_features: TrailingSizes = (-1,)
+    bias_initializer: Initializer = jax.nn.initializers.zeros
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
+    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -162,14 +139,11 @@ class Scaler(Layer):
       {'scaler': Array([1., 1., 1., 1.], dtype=float32)}
     """
 
-    in_features: tuple[int, ...] = hyperparameter(_features, default=(-1,))
-    scaler_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.ones)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-
-    @property
-    def decodes(self):
-        return self.in_features[-2:-1] in ((), (1,))  # the same for every step
+    in_features: TrailingSizes = (-1,)
+    scaler_initializer: Initializer = jax.nn.initializers.ones
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
+    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
 
     def init(self, key, x):
         self.check_init_key(key)
@@ -223,7 +197,5 @@ def _trailing_shape(layer, x) -> tuple[int, ...]:
     shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, layer.in_features))
     if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
         mend = "use -1 where the size should come from the input"
-        layer.refuse(
-            f"in_features={layer.in_features} expects trailing axes {shape}, got {describe(x)}: {mend}."
-        )
+        layer.expects(f"in_features={layer.in_features}", f"trailing axes {shape}", x, mend)
     return shape

@@ -3,26 +3,15 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, misfit, rotary
+from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, check_masks, rotary
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import (
-    boolean,
-    choice,
-    floating_dtype,
-    function,
-    hyperparameter,
-    integer,
-    optional,
-    positive,
-    probability,
-)
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
 from mlax_tutorial.nn.numeric import accumulator
@@ -92,22 +81,22 @@ class MultiHeadAttention(Layer):
     al., *RoFormer* (2021), for rotary positions.
     """
 
-    heads: int = hyperparameter(integer)
+    heads: Size
     _: dataclasses.KW_ONLY  # for (32, 4), 32 heads of 4 features, would be read as 32 features and 4 heads
-    head_dim: int | None = hyperparameter(optional(integer), default=None)
-    kv_heads: int | None = hyperparameter(optional(integer), default=None)
-    causal: bool = hyperparameter(boolean, default=False)
-    window: int | None = hyperparameter(optional(integer), default=None)
-    rotary_base: float | None = hyperparameter(optional(positive), default=None)
-    dropout: float = hyperparameter(probability, default=0.0)
-    use_bias: bool = hyperparameter(boolean, default=False)
-    chunk_size: int | None = hyperparameter(optional(integer), default=None)
+    head_dim: Size | None = None
+    kv_heads: Size | None = None
+    causal: Switch = False
+    window: Size | None = None
+    rotary_base: Positive | None = None
+    dropout: Probability = 0.0
+    use_bias: Switch = False
+    chunk_size: Size | None = None
     implementation: str | None = hyperparameter(optional(choice("xla", "cudnn")), default=None)
-    kernel_initializer: Callable = hyperparameter(function, default=lecun_normal)
-    bias_initializer: Callable = hyperparameter(function, default=jax.nn.initializers.zeros)
-    precision: Any = hyperparameter(optional(lax.Precision), default=None)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    kernel_initializer: Initializer = lecun_normal
+    bias_initializer: Initializer = jax.nn.initializers.zeros
+    precision: Precision | None = None
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -117,15 +106,11 @@ class MultiHeadAttention(Layer):
             why = "dropout needs all weights at once, which the other two never hold; take Dropout behind the layer"
             self.refuse(f"dropout, chunk_size and implementation exclude each other: {why}.")
 
-    @property
-    def needs_key(self):
-        return self.dropout > 0
+    needs_key = property(lambda self: self.dropout > 0)
 
     decodes = True  # causal, or with a context, which only _build_cache and decode know
 
-    @property
-    def _kv_heads(self):
-        return self.kv_heads or self.heads
+    _kv_heads = property(lambda self: self.kv_heads or self.heads)
 
     def init(self, key, x, *, context=None, mask=None, bias=None, positions=None):
         self.check_init_key(key)
@@ -250,16 +235,16 @@ class MultiHeadAttention(Layer):
         if positions is not None and self.rotary_base is None:
             self.refuse("positions are for rotary layers: give rotary_base, or add an nn.Embed of them to x.")
         keys = keys or (x if context is None else context).shape[-2]
-        if wrong := misfit(mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys):
-            self.refuse(wrong)
+        check_masks(self.refuse, mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys)
 
     def _check_cache(self, x, cache):
         self.check_names(cache, ("key", "value", "place"), "cache")
         got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
         if got[:-3] != x.shape[:-2] or got[-2:] != rest:
             shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
-            mend = "make one with init_cache for this batch"
-            self.refuse(f"cache['key'] expects shape ({shape}), got {describe(cache['key'])}: {mend}.")
+            self.expects(
+                "cache['key']", f"shape ({shape})", cache["key"], "make one with init_cache for this batch"
+            )
         if x.shape[-2] > got[-3]:
             room = f"the cache has room for {got[-3]}: give init_cache a greater length"
             self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")

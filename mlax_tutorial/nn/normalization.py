@@ -1,7 +1,8 @@
 """Normalization: subtract the mean, divide by the standard deviation. The layers differ in what they average over.
 
 As a ``Linear`` is followed by a ``Bias``, so a normalization is followed by a ``Scaler`` and a ``Bias``, where the next layer
-does not undo them anyway. Only ``BatchNorm`` can hold both itself, since there it saves passes over memory::
+does not undo them anyway. ``BatchNorm`` and ``GroupNorm`` can hold both themselves, since there it saves passes over memory. (In
+the others, which average over the very axis that a scale spans, it would add some.) ::
 
     nn.Series(nn.Linear(256), nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.F(jax.nn.relu))
 """
@@ -15,16 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import (
-    axis_from_the_end,
-    boolean,
-    floating_dtype,
-    hyperparameter,
-    integer,
-    optional,
-    probability,
-    small,
-)
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
+from mlax_tutorial.nn.kinds import Axis, Dtype, Epsilon, Probability, Size, Switch
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.numeric import accumulator
 
@@ -91,21 +84,19 @@ class BatchNorm(Layer):
     Covariate Shift* (2015).
     """
 
-    epsilon: float = hyperparameter(small, default=1e-5)
-    momentum: float = hyperparameter(probability, default=0.9)
-    channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
+    epsilon: Epsilon = 1e-5
+    momentum: Probability = 0.9
+    channel_axis: Axis = -1
     axis_name: str | tuple[str, ...] | None = hyperparameter(optional(_axis_name), default=None)
-    affine: bool = hyperparameter(boolean, default=False)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    affine: Switch = False
+    accum_dtype: Dtype | None = None
+    param_dtype: Dtype | None = None
 
     def init(self, key, x):
         self.check_init_key(key)
         self.check_floating(x, minimum_ndim=-self.channel_axis)
-        shape, dtype = (x.shape[self.channel_axis],), self.param_dtype or x.dtype
-        trainables = {"scale": jnp.ones(shape, dtype), "bias": jnp.zeros(shape, dtype)} if self.affine else ()
-        dtype = self.accum_dtype or accumulator(x.dtype)
-        return trainables, {"mean": jnp.zeros(shape, dtype), "variance": jnp.ones(shape, dtype)}
+        shape, dtype = (x.shape[self.channel_axis],), self.accum_dtype or accumulator(x.dtype)
+        return _identity(self, x), {"mean": jnp.zeros(shape, dtype), "variance": jnp.ones(shape, dtype)}
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         affine = self._check(x, trainables, non_trainables, inference_mode)
@@ -121,17 +112,14 @@ class BatchNorm(Layer):
         affine = {name: jnp.expand_dims(affine[name].astype(wide.dtype), axes) for name in affine}
         return standardize(wide, mean, variance, self.epsilon, **affine).astype(x.dtype), non_trainables
 
-    @property
-    def decodes(self):
-        return self.channel_axis != -2
+    decodes = property(lambda self: self.channel_axis != -2)
 
     def _check(self, x, trainables, non_trainables, inference_mode):
         self.check_floating(x, minimum_ndim=-self.channel_axis)
         self.check_inference_mode(inference_mode)
-        shape, affine = (x.shape[self.channel_axis],), trainables if self.affine else {}
-        self.check_variables(affine, {"scale": shape, "bias": shape} if self.affine else {})
-        self.check_variables(non_trainables, {"mean": shape, "variance": shape}, "non_trainables")
-        return affine
+        averages = dict.fromkeys(("mean", "variance"), (x.shape[self.channel_axis],))
+        self.check_variables(non_trainables, averages, "non_trainables")
+        return _affine(self, x, trainables)
 
     def _moments(self, x, axes):
         try:
@@ -139,7 +127,7 @@ class BatchNorm(Layer):
         except NameError as error:
             mend = "train inside jax.vmap(…, axis_name=…) or jax.shard_map over an axis of its name, or leave it out"
             message = f"axis_name={self.axis_name!r} names no axis here ({error}): {mend}."
-            raise LayerError(self, message) from None
+            raise LayerError(type(self).__name__, message) from None
 
     def _follow(self, running, batch):
         # One rounded coefficient. Of two, momentum and 1 - momentum, the sum need not be 1 in low precision, and the
@@ -157,17 +145,14 @@ class BatchNorm(Layer):
 class _OverFeatures(Layer):
     """What LayerNorm and RMSNorm share."""
 
-    axes: int = hyperparameter(integer, default=1)
-    epsilon: float = hyperparameter(small, default=1e-5)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    axes: Size = 1
+    epsilon: Epsilon = 1e-5
+    accum_dtype: Dtype | None = None
 
-    def init(self, key, x):
+    def check_input(self, x):
         self.check_floating(x, minimum_ndim=self.axes)
-        return (), ()
 
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = property(lambda self: self.axes == 1)
 
 
 class LayerNorm(_OverFeatures):
@@ -200,7 +185,7 @@ class LayerNorm(_OverFeatures):
     decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x, minimum_ndim=self.axes)
+        self.check_input(x)
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
         mean, variance = moments(wide, tuple(range(x.ndim - self.axes, x.ndim)))
         return standardize(wide, mean, variance, self.epsilon).astype(x.dtype), non_trainables
@@ -236,7 +221,7 @@ class RMSNorm(_OverFeatures):
     decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x, minimum_ndim=self.axes)
+        self.check_input(x)
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
         square = _average(jnp.square(wide), tuple(range(x.ndim - self.axes, x.ndim)))
         y = wide * lax.rsqrt(square + jnp.asarray(self.epsilon, wide.dtype))
@@ -250,7 +235,9 @@ class GroupNorm(Layer):
 
     The channels fall into ``groups`` of neighbors, and each group has a mean and a biased variance, over all places.
     One group for each channel is *instance normalization*, one group in all a :class:`LayerNorm` over ``axes``. Training
-    and inference are the same, and examples do not mix. No trainables: let a :class:`Scaler` and a :class:`Bias` follow.
+    and inference are the same, and examples do not mix. Let a :class:`Scaler` and a :class:`Bias` follow, or ask for
+    ``affine=True``: the same numbers, but the scale joins the factor :math:`1 / \sigma` of its channel before either meets the data,
+    which saves passes over memory: a training step on 32 images of 28 x 28 x 32 makes 16 in place of 22 on a CPU.
 
     Args:
       groups: how many; must divide the number of channels.
@@ -260,9 +247,12 @@ class GroupNorm(Layer):
       epsilon: added to the variance; between 0 and 1.
       accum_dtype: dtype of the statistics, and of the normalization up to its result; ``None`` is float32 for half
         precision, otherwise the input's.
+      affine: multiply each channel by a scale and add a bias, as in :class:`BatchNorm`; otherwise there are no trainables.
+      param_dtype: of scale and bias; by default the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes, or ``groups`` does not divide its channels.
+      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes, ``groups`` does not divide its channels, or the
+        trainables do not fit it.
 
     Example:
       >>> import jax.numpy as jnp
@@ -274,11 +264,13 @@ class GroupNorm(Layer):
     Missing Ingredient for Fast Stylization* (2016).
     """
 
-    groups: int = hyperparameter(integer)
-    axes: int = hyperparameter(integer)
-    channel_axis: int = hyperparameter(axis_from_the_end, default=-1)
-    epsilon: float = hyperparameter(small, default=1e-5)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    groups: Size
+    axes: Size
+    channel_axis: Axis = -1
+    epsilon: Epsilon = 1e-5
+    accum_dtype: Dtype | None = None
+    affine: Switch = False
+    param_dtype: Dtype | None = None
 
     def __post_init__(self):
         super().__post_init__()
@@ -286,29 +278,43 @@ class GroupNorm(Layer):
             self.refuse(f"channel_axis must be one of {self.axes} trailing axes, got {self.channel_axis}.")
 
     def init(self, key, x):
-        self._check(x)
-        return (), ()
+        self.check_input(x)
+        return _identity(self, x), ()
 
-    @property
-    def decodes(self):
-        return self.axes == 1
+    decodes = property(lambda self: self.axes == 1)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self._check(x)
-        axis = x.ndim + self.channel_axis
-        size = x.shape[axis] // self.groups
+        self.check_input(x)
+        affine, axis = _affine(self, x, trainables), x.ndim + self.channel_axis
+        channels = self.groups, x.shape[axis] // self.groups
         wide = x.astype(self.accum_dtype or accumulator(x.dtype))
-        wide = wide.reshape(*x.shape[:axis], self.groups, size, *x.shape[axis + 1 :])
+        wide = wide.reshape(*x.shape[:axis], *channels, *x.shape[axis + 1 :])
         axes = tuple(other for other in range(x.ndim - self.axes, wide.ndim) if other != axis)
         mean, variance = moments(wide, axes)
-        y = standardize(wide, mean, variance, self.epsilon)
+        others = tuple(other for other in range(wide.ndim) if other not in (axis, axis + 1))
+        affine = {name: affine[name].astype(wide.dtype).reshape(channels) for name in affine}
+        affine = {name: jnp.expand_dims(affine[name], others) for name in affine}
+        y = standardize(wide, mean, variance, self.epsilon, **affine)
         return y.reshape(x.shape).astype(x.dtype), non_trainables
 
-    def _check(self, x):
+    def check_input(self, x):
         self.check_floating(x, minimum_ndim=self.axes)
         if (channels := x.shape[self.channel_axis]) % self.groups:
             got = f"the {channels} channels (axis {self.channel_axis}), got {describe(x)}"
             self.refuse(f"groups={self.groups} must divide {got}: choose a divisor, or another channel_axis.")
+
+
+def _identity(layer, x):
+    """The scale and the bias that a layer begins with, if it is to hold them."""
+    shape, dtype = (x.shape[layer.channel_axis],), layer.param_dtype or x.dtype
+    return {"scale": jnp.ones(shape, dtype), "bias": jnp.zeros(shape, dtype)} if layer.affine else ()
+
+
+def _affine(layer, x, trainables):
+    """Scale and bias, if the layer holds them, or else none."""
+    trainables, names = (trainables, ("scale", "bias")) if layer.affine else ({}, ())
+    layer.check_variables(trainables, dict.fromkeys(names, (x.shape[layer.channel_axis],)))
+    return trainables
 
 
 # Traced and differentiated once for all layers of one shape, like the functions of Linear.

@@ -19,11 +19,11 @@ def accumulator(dtype) -> Any:
 
 
 def real(value) -> float:
-    """One real number, written in any way, as a Python ``float``; traced values raise JAX's own error.
+    """One real number, written in any way, as a Python ``float``.
 
     Raises:
       ValueError: on what ``float`` would take and nobody means: a bool, text, a complex number, an array with
-        axes; and on what is no number, or too large for one.
+        axes; and on what is no number, a traced value, say, or too large for one.
 
     >>> import numpy as np
     >>> real(1), real(np.float32(0.5))
@@ -36,8 +36,6 @@ def real(value) -> float:
         raise ValueError("not a real number")
     try:
         return float(value)
-    except jax.errors.ConcretizationTypeError:  # a TypeError, too
-        raise
     except (TypeError, OverflowError):
         raise ValueError("not a number") from None
 
@@ -66,6 +64,11 @@ def is_real(dtype) -> bool:
 def is_array(leaf) -> bool:
     """Whether ``leaf`` is an array, or the outline of one."""
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+
+
+def is_key(leaf) -> bool:
+    """Whether ``leaf`` is an array of typed random keys, or the outline of one."""
+    return is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def is_floating(leaf) -> bool:

@@ -4,9 +4,8 @@ import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Composite, Container, calls_once
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
-from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.series import Sequence, child
+from mlax_tutorial.nn.layer import abstract
+from mlax_tutorial.nn.series import Child, Sequence
 
 
 class Parallel(Sequence):
@@ -55,8 +54,8 @@ class Residual(Composite):
     Reference: He, Zhang, Ren and Sun, *Deep Residual Learning for Image Recognition* (2016).
     """
 
-    layer: Layer = hyperparameter(child)
-    shortcut: Layer | None = hyperparameter(optional(child), default=None)
+    layer: Child
+    shortcut: Child | None = None
     decodes = Container.decodes
 
     @calls_once

@@ -9,17 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.nn.hyperparameters import (
-    axes_from_the_end,
-    boolean,
-    floating_dtype,
-    hyperparameter,
-    optional,
-    show,
-)
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
+from mlax_tutorial.nn.kinds import Dtype, Switch, axes_from_the_end
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator
-from mlax_tutorial.nn.windows import SAME, check_room, each, each_axis, padding, pads, settle, sizes
+from mlax_tutorial.nn.windows import SAME, EachAxis, Window, check_room, each, padding, pads, settle
 
 
 def _ascending(value):
@@ -33,8 +27,8 @@ def _ascending(value):
 class _Pool(Layer):
     """What the three share: which windows there are."""
 
-    window_shape: tuple[int, ...] = hyperparameter(sizes)
-    strides: int | tuple[int, ...] | None = hyperparameter(optional(each_axis()), default=None)
+    window_shape: Window
+    strides: EachAxis | None = None
     padding: Any = hyperparameter(padding, default="VALID")
     axes: tuple[int, ...] | None = hyperparameter(optional(_ascending), default=None)
 
@@ -53,9 +47,7 @@ class _Pool(Layer):
             why = f"the window, {self.window_shape}, or a window would hold nothing else"
             self.refuse(f"padding must be less than {why}, got {show(self.padding)}.")
 
-    @property
-    def _usual_axes(self):
-        return tuple(range(-len(self.window_shape) - 1, -1))
+    _usual_axes = property(lambda self: tuple(range(-len(self.window_shape) - 1, -1)))
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         axes, strides = self.axes or self._usual_axes, self.strides or self.window_shape
@@ -70,9 +62,7 @@ class _Pool(Layer):
                 row[axis] = value
         return _pool(self, tuple(map(tuple, windows)), x), non_trainables
 
-    @property
-    def decodes(self):
-        return not any(axis == -2 for axis in self.axes or self._usual_axes)
+    decodes = property(lambda self: not any(axis == -2 for axis in self.axes or self._usual_axes))
 
 
 class MaxPool(_Pool):
@@ -130,7 +120,7 @@ class SumPool(_Pool):
              [6.]], dtype=float32)
     """
 
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    accum_dtype: Dtype | None = None
 
     def _reduce(self, x, windows):
         return _sums(x, self.accum_dtype or accumulator(x.dtype), windows).astype(x.dtype)
@@ -162,8 +152,8 @@ class AvgPool(_Pool):
              [6.]], dtype=float32)
     """
 
-    count_include_pad: bool = hyperparameter(boolean, default=True)
-    accum_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    count_include_pad: Switch = True
+    accum_dtype: Dtype | None = None
 
     def _reduce(self, x, windows):
         dtype = self.accum_dtype or accumulator(x.dtype)

@@ -10,7 +10,8 @@ from jax import lax
 
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe, located
-from mlax_tutorial.nn.hyperparameters import boolean, choice, hyperparameter, integer, show
+from mlax_tutorial.nn.hyperparameters import hyperparameter, show
+from mlax_tutorial.nn.kinds import Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.numeric import accumulator, is_array, varying_like
 
@@ -82,14 +83,11 @@ class Recurrent(Layer):
     """
 
     cell: Any = hyperparameter(cell)
-    reverse: bool = hyperparameter(boolean, default=False)
+    reverse: Switch = False
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
-    unroll: int = hyperparameter(integer, default=1)
-    return_state: bool = hyperparameter(boolean, default=False)
-
-    @property
-    def decodes(self):
-        return not (self.reverse or self.return_state)
+    unroll: Size = 1
+    return_state: Switch = False
+    decodes = property(lambda self: not (self.reverse or self.return_state))
 
     def init(self, key, x, *, lengths=None, initial_state=None):
         self.check_init_key(key)
@@ -175,8 +173,8 @@ class Bidirectional(Composite):
 
     cell: Any = hyperparameter(cell)
     output: str = hyperparameter(choice("sequence", "last"), default="sequence")
-    unroll: int = hyperparameter(integer, default=1)
-    return_state: bool = hyperparameter(boolean, default=False)
+    unroll: Size = 1
+    return_state: Switch = False
 
     def _children(self):
         one = Recurrent(self.cell, output=self.output, unroll=self.unroll, return_state=self.return_state)
@@ -195,44 +193,36 @@ class Bidirectional(Composite):
 @functools.partial(jax.jit, static_argnums=0, inline=True)
 def _read(layer, x, trainables, carry, lengths):
     """Return ``(y, carry)``; ``scan`` wants the time in front."""
-    cell, time = layer.cell, x.shape[-2]
+    cell, time, sequence = layer.cell, x.shape[-2], layer.output == "sequence"
     unroll = min(layer.unroll, time) if isinstance(time, int) else 1  # symbolic, in an export
-    if lengths is not None:
-        lengths = lengths.astype(jnp.int32)
+    lengths = None if lengths is None else lengths.astype(jnp.int32)
     # What does not change in the loop gets its gradient as a sum over the steps, in the
     # dtype that it has out here.
     wide = getattr(cell, "accum_dtype", None) or accumulator(x.dtype)
     trainables = jax.tree.map(functools.partial(_widen, dtype=wide), trainables)
 
     def step(carry, each):
-        index, x = each
+        (state, last), (index, x) = carry, each
         if lengths is None:
-            return cell.step(carry, x, trainables)
-        real = index < lengths
-        # The padding is hidden from the cell, too: where() alone would let a NaN of its
-        # gradient through.
-        new, y = cell.step(carry, _where(real, x, jnp.zeros_like(x)), trainables)
-        carry = jax.tree.map(functools.partial(_where, real), new, carry)
-        return carry, _where(real, y, jnp.zeros_like(y))
+            state, y = cell.step(state, x, trainables)
+        else:
+            real = index < lengths
+            # The padding is hidden from the cell, too: where() alone would let a NaN of its
+            # gradient through. Beyond its length, a sequence's state stands still.
+            new, y = cell.step(state, _where(real, x, jnp.zeros_like(x)), trainables)
+            state = jax.tree.map(functools.partial(_where, real), new, state)
+            y = _where(real, y, jnp.zeros_like(y) if sequence else last)
+        return ((state, ()), y) if sequence else ((state, y), ())
 
-    def last_step(carry, each):
-        state, last = carry
-        state, y = step(state, each)
-        # Beyond a sequence's length, the last output stands still like the state.
-        return (state, y if lengths is None else _where(each[0] < lengths, y, last)), None
-
-    steps = jnp.arange(time, dtype=jnp.int32), jnp.moveaxis(x, -2, 0)
+    steps, last = (jnp.arange(time, dtype=jnp.int32), jnp.moveaxis(x, -2, 0)), ()
+    if not sequence:
+        y = jax.eval_shape(cell.step, carry, steps[1][0], trainables)[1]
+        last = lax.full_like(x, 0, y.dtype, y.shape)
+    carry = varying_like((carry, last), x, trainables, lengths)
     # From the end, the state stands still until a sequence's own last step: reversal within
     # the lengths needs no more.
-    scan = functools.partial(lax.scan, reverse=layer.reverse, unroll=unroll)
-    carry = varying_like(carry, x, trainables, lengths)
-    if layer.output == "sequence":
-        carry, y = scan(step, carry, steps)
-        return jnp.moveaxis(y, 0, -2), carry
-    y = jax.eval_shape(cell.step, carry, steps[1][0], trainables)[1]
-    y = varying_like(lax.full_like(x, 0, y.dtype, y.shape), trainables, lengths)
-    (carry, y), _ = scan(last_step, (carry, y), steps)
-    return y, carry
+    (carry, last), ys = lax.scan(step, carry, steps, reverse=layer.reverse, unroll=unroll)
+    return jnp.moveaxis(ys, 0, -2) if sequence else last, carry
 
 
 def _where(real, first, second):

@@ -1,7 +1,9 @@
 """``Series``: layers one after the other."""
 
+from typing import Annotated
+
 from mlax_tutorial.nn.composite import Composite, Container, calls_once
-from mlax_tutorial.nn.hyperparameters import hyperparameter, show
+from mlax_tutorial.nn.hyperparameters import Canonical, hyperparameter, show
 from mlax_tutorial.nn.layer import Layer, mend_layer
 
 
@@ -10,6 +12,9 @@ def child(value) -> Layer:
     if not isinstance(value, Layer):
         raise ValueError(f"must be a layer{mend_layer(value)}")
     return value
+
+
+Child = Annotated[Layer, Canonical(child)]
 
 
 def children(value) -> tuple[Layer, ...]:

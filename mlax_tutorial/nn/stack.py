@@ -1,27 +1,23 @@
 """``Stack`` and ``Remat``: deep models in little code and little memory."""
 
 import functools
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.composite import Container, apply
 from mlax_tutorial.nn.errors import describe, located
-from mlax_tutorial.nn.hyperparameters import function, hyperparameter, integer, optional
-from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.nn.kinds import Function, Size
+from mlax_tutorial.nn.layer import abstract
 from mlax_tutorial.nn.numeric import varying_like
-from mlax_tutorial.nn.series import child
+from mlax_tutorial.nn.series import Child
 
 
 class Wrapper(Container):
     """Base of layers that hold one other."""
 
     _place = ""
-
-    @property
-    def _flat(self):
-        return {self._place: self.layer}
+    _flat = property(lambda self: {self._place: self.layer})
 
     def _repeatable(self, key, inference_mode, *shape):
         """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
@@ -55,8 +51,8 @@ class Remat(Wrapper):
     Reference: Chen, Xu, Zhang and Guestrin, *Training Deep Nets with Sublinear Memory Cost* (2016).
     """
 
-    layer: Layer = hyperparameter(child)
-    policy: Callable | None = hyperparameter(optional(function), default=None)
+    layer: Child
+    policy: Function | None = None
     decodes = Container.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
@@ -110,10 +106,10 @@ class Stack(Wrapper):
       {'layer': ({'kernel': (8, 4, 4)}, ())}
     """
 
-    layer: Layer = hyperparameter(child)
-    depth: int = hyperparameter(integer)
-    remat: Callable | None = hyperparameter(optional(function), default=None)
-    unroll: int = hyperparameter(integer, default=1)
+    layer: Child
+    depth: Size
+    remat: Function | None = None
+    unroll: Size = 1
     decodes = Container.decodes
     _place = "[…]"
 
@@ -131,9 +127,7 @@ class Stack(Wrapper):
         with located("[…]", self.layer):
             y, *variables = self.layer._outline(records, path + "[…]", key, x, **inputs)
         self._check_output(x, y)
-        return y, *jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct((self.depth, *leaf.shape), leaf.dtype), variables
-        )
+        return y, *jax.eval_shape(functools.partial(jax.tree.map, self._repeated), variables)
 
     def _build(self, records, path, key):
         keys = jax.random.split(key, self.depth)
@@ -142,16 +136,17 @@ class Stack(Wrapper):
     def _build_cache(self, records, path, length):
         with located("[…]", self.layer):
             cache = self.layer._build_cache(records, path + "[…]", length)
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.depth, *leaf.shape)), cache)
+        return jax.tree.map(self._repeated, cache)
+
+    def _repeated(self, leaf):
+        return jnp.broadcast_to(leaf, (self.depth, *leaf.shape))
 
     def _check_depth(self, **trees):
         for path, leaf in jax.tree_util.tree_leaves_with_path(trees):
             if getattr(leaf, "shape", ())[:1] != (self.depth,):
                 where = path[0].key + jax.tree_util.keystr(path[1:])
                 wanted = f"a leading axis of size depth={self.depth}"
-                self.refuse(
-                    f"{where} expects {wanted}, got {describe(leaf)}: is it of this model's own init?"
-                )
+                self.expects(where, wanted, leaf, "pass what this model's own init made")
 
     def _check_output(self, x, y):
         if jax.tree.map(abstract, x) != jax.tree.map(abstract, y):

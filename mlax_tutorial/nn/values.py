@@ -29,12 +29,8 @@ def by_value(value) -> Any:
     Raises:
       TypeError: if ``value`` is not hashable.
     """
-    if isinstance(value, np.generic):
-        return type(value), value.tobytes()
-    if isinstance(value, float):
-        return type(value), value.hex()  # tells 0.0 from -0.0, and NaN equals itself
-    if isinstance(value, complex):
-        return type(value), value.real.hex(), value.imag.hex()
+    if isinstance(value, (np.generic, float, complex)):
+        return type(value), repr(value)  # tells 0.0 from -0.0, and NaN equals itself
     if isinstance(value, tuple):
         return type(value), tuple(map(by_value, value))
     if isinstance(value, frozenset):
@@ -56,12 +52,9 @@ def _parts(whole, *parts) -> Any:
 
 def _is_named(value) -> bool:
     """Whether ``value`` can be found by the name of its module and its own."""
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str):
-        return False
     try:
-        return _find(module, name) is value
-    except (KeyError, AttributeError, ImportError):  # made inside a function, say
+        return _find(value.__module__, value.__qualname__) is value
+    except (AttributeError, ImportError, TypeError, ValueError):  # made inside a function, say
         return False
 
 

@@ -8,7 +8,8 @@ from jax import lax
 
 from mlax_tutorial.nn.conv import Conv, ConvTranspose
 from mlax_tutorial.nn.errors import located
-from mlax_tutorial.nn.hyperparameters import hyperparameter, integer
+from mlax_tutorial.nn.hyperparameters import hyperparameter
+from mlax_tutorial.nn.kinds import Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import Linear
 from mlax_tutorial.nn.numeric import accumulator
@@ -24,10 +25,7 @@ class _Normalized(Layer):
     """What the two share: the kernel of another layer as a matrix, a row for each feature of the output."""
 
     layer: Any = hyperparameter(_with_kernel)
-
-    @property
-    def decodes(self):
-        return self.layer.decodes
+    decodes = property(lambda self: self.layer.decodes)
 
     def _matrix(self, trainables):
         if isinstance(self.layer, Linear):
@@ -120,7 +118,7 @@ class SpectralNorm(_Normalized):
     Reference: Miyato, Kataoka, Koyama and Yoshida, *Spectral Normalization for Generative Adversarial Networks* (2018).
     """
 
-    iterations: int = hyperparameter(integer, default=1)
+    iterations: Size = 1
 
     def init(self, key, x):
         key, vector_key = jax.random.split(key)

@@ -1,12 +1,9 @@
 """``Weights``: a layer that is one array."""
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import floating_dtype, function, hyperparameter, integers, optional
+from mlax_tutorial.nn.kinds import Dtype, Initializer, Sizes
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import is_floating
 
@@ -36,9 +33,9 @@ class Weights(Layer):
       ({'token': {'weights': (1, 8)}}, (2, 6, 8))
     """
 
-    shape: tuple[int, ...] = hyperparameter(integers)
-    initializer: Callable = hyperparameter(function, default=jax.nn.initializers.normal(0.02))
-    param_dtype: Any = hyperparameter(optional(floating_dtype), default=None)
+    shape: Sizes
+    initializer: Initializer = jax.nn.initializers.normal(0.02)
+    param_dtype: Dtype | None = None
     decodes = True
 
     def init(self, key, x=None):

@@ -1,13 +1,14 @@
 """What convolution and pooling share: windows that slide along some axes."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, integer, integers, show
+from mlax_tutorial.nn.hyperparameters import Canonical, canonicalize_fields, show
+from mlax_tutorial.nn.kinds import integer, integers
 from mlax_tutorial.nn.layer import Layer
 
 SAME = "SAME", "SAME_LOWER"
@@ -22,13 +23,9 @@ def sizes(value) -> tuple[int, ...]:
     return integers(value)
 
 
-def each_axis(minimum: int = 1):
+def each_axis(value, minimum: int = 1) -> int | tuple[int, ...]:
     """One integer, or a tuple of them, one an axis."""
-
-    def canonicalize(value):
-        return (integers if isinstance(value, (tuple, list)) else integer)(value, minimum)
-
-    return canonicalize
+    return (integers if isinstance(value, (tuple, list)) else integer)(value, minimum)
 
 
 def padding(value, words=PADDINGS) -> str | int | tuple[tuple[int, int], ...]:
@@ -43,6 +40,10 @@ def padding(value, words=PADDINGS) -> str | int | tuple[tuple[int, int], ...]:
     except ValueError:
         ways = "an integer of at least 0, or one such or a pair (before, after) for each axis"
         raise ValueError(f"must be {', '.join(map(repr, words))}, {ways}") from None
+
+
+Window = Annotated[tuple[int, ...], Canonical(sizes)]
+EachAxis = Annotated[int | tuple[int, ...], Canonical(each_axis)]
 
 
 def settle(layer: Layer, count: int, *names: str) -> None:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import boolean, floating_dtype, optional
+from mlax_tutorial.nn.hyperparameters import optional
+from mlax_tutorial.nn.kinds import boolean, floating_dtype
 from mlax_tutorial.optim.moments import accelerated, average, corrected, normalized, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import pattern
@@ -75,7 +76,7 @@ class Adagrad(Optimizer):
         return AdagradState(begin, self.first_count())
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, AdagradState, sum_of_squares=True)
+        gradients = self.check_step(gradients, state, trainables, AdagradState)
         total = jax.tree.map(lambda s, g: s.astype(g.dtype) + jnp.square(g), state.sum_of_squares, gradients)
         directions = normalized(gradients, total, self.epsilon, self.epsilon_inside)
         new = AdagradState(total, increment(state.count))
@@ -145,9 +146,7 @@ class RMSProp(Optimizer):
 
     def step(self, gradients, state, trainables):
         moves = self.momentum is not None
-        gradients = self.check_step(
-            gradients, state, trainables, RMSPropState, second_moment=True, velocity=moves
-        )
+        gradients = self.check_step(gradients, state, trainables, RMSPropState, velocity=moves)
         second = average(self.decay, state.second_moment, jax.tree.map(jnp.square, gradients))
         directions, velocity = normalized(gradients, second, self.epsilon, self.epsilon_inside), ()
         if moves:
@@ -230,9 +229,7 @@ class Adam(Optimizer):
         return AdamState(jnp.zeros((), jnp.int32), first, second)
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(
-            gradients, state, trainables, AdamState, first_moment=True, second_moment=True
-        )
+        gradients = self.check_step(gradients, state, trainables, AdamState)
         count = increment(state.count)
         first = average(self.first_decay, state.first_moment, gradients)
         second = average(self.second_decay, state.second_moment, jax.tree.map(jnp.square, gradients))

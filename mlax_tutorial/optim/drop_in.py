@@ -14,9 +14,8 @@ def check_optimizer(name: str, optimizer: Any) -> None:
     """
     is_optax = hasattr(optimizer, "init") and hasattr(optimizer, "update") and not isinstance(optimizer, type)
     if not (isinstance(optimizer, Optimizer) or is_optax):
-        raise ValueError(
-            f"{name}: optimizer must be of mlax_tutorial.optim or of Optax, got {show(optimizer)}."
-        )
+        wanted = "must be of mlax_tutorial.optim or of Optax"
+        raise ValueError(f"{name}: optimizer {wanted}, got {show(optimizer)}.")
 
 
 def advance(optimizer: Any, gradients: Any, state: Any, trainables: Any) -> tuple[Any, Any]:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import floating_dtype, optional
+from mlax_tutorial.nn.hyperparameters import optional
+from mlax_tutorial.nn.kinds import floating_dtype
 from mlax_tutorial.optim.moments import average, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.paths import pattern
@@ -74,7 +75,7 @@ class Lion(Optimizer):
         return LionState(zeros(trainables, self.first_moment_dtype), self.first_count())
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, LionState, first_moment=True)
+        gradients = self.check_step(gradients, state, trainables, LionState)
         mixture = average(self.first_decay, state.first_moment, gradients)
         directions = decayed(self, trainables, jax.tree.map(jnp.sign, mixture))
         first = average(self.second_decay, state.first_moment, gradients)

@@ -37,15 +37,13 @@ class Transformation(Tunable):
         """Refuse trainables that are no floating-point arrays, a model in their place, say."""
         check_weights(type(self).__name__, trainables)
 
-    def check_step(
-        self, gradients: Any, state: Any, trainables: Any, kind: type = object, **fields: bool
-    ) -> Any:
+    def check_step(self, gradients: Any, state: Any, trainables: Any, kind: type = object, **fields) -> Any:
         """Refuse what ``step`` cannot work with.
 
         Args:
           gradients, state, trainables: of ``step``.
-          kind: the class of the state.
-          **fields: of the state, and whether they are built like the trainables; else they are ``()``.
+          kind: the class of the state, whose fields, but for ``count`` and ``inner``, are built like the trainables.
+          **fields: which of them are; ``False`` for one that is ``()``.
 
         Returns:
           The gradients, at least float32.
@@ -54,12 +52,11 @@ class Transformation(Tunable):
             got = f"{type(state).__name__}: init and step must be of the same optimizer"
             self.refuse(f"state must be what init returned, {kind.__name__}, got {got}.")
         self.check_trainables(trainables)
-        held = {f"state.{name}": (getattr(state, name), wanted) for name, wanted in fields.items()}
-        for name, (tree, wanted) in {"gradients": (gradients, True), **held}.items():
-            like, mend = (
-                trainables if wanted else (),
-                "gradients, state and trainables must come from one model.",
-            )
+        names = [name for name in getattr(kind, "_fields", ()) if name not in ("count", "inner")]
+        trees = {"gradients": gradients, **{f"state.{name}": getattr(state, name) for name in names}}
+        for name, tree in trees.items():
+            like = trainables if fields.get(name.removeprefix("state."), True) else ()
+            mend = "gradients, state and trainables must come from one model."
             check_like(f"{type(self).__name__}: {name}", tree, like, mend, error=OptimizerError)
         return wide(trainables, gradients)
 
@@ -98,12 +95,11 @@ class Optimizer(Transformation):
     def descend(self, directions: Any, count: Any) -> Any:
         """The updates: against the directions, by the learning rate of the step after ``count`` others."""
         rate = self.learning_rate
-        if isinstance(rate, Schedule) and isinstance(count, tuple):
-            mend = "begin with optim.Constant(…), or make a new state with init"
-            self.refuse(
-                f"state.count expects the number of steps, got (), of a constant learning rate: {mend}."
-            )
-        rate = rate(count) if isinstance(rate, Schedule) else rate
+        if isinstance(rate, Schedule):
+            if isinstance(count, tuple):
+                got = "got (), of a constant learning rate: begin with optim.Constant(…), or make a new state with init"
+                self.refuse(f"state.count expects the number of steps, {got}.")
+            rate = rate(count)
         return jax.tree.map(lambda direction: -jnp.asarray(rate, direction.dtype) * direction, directions)
 
 
@@ -167,10 +163,8 @@ def apply_updates(trainables: Any, updates: Any) -> Any:
     """
 
     check_weights("apply_updates", trainables)
-    mend = "updates and trainables must come from one model."
-    check_like(
-        "apply_updates: updates", updates, trainables, mend
-    )  # they might broadcast, and the weight grow
+    mend = "updates and trainables must come from one model."  # they might broadcast, and the weight grow
+    check_like("apply_updates: updates", updates, trainables, mend)
 
     def add(weight, update):
         dtype = accumulator(weight.dtype)

@@ -14,10 +14,8 @@ def alike(value):
     """An optimizer that does not choose weights by path."""
     for part in jax.tree.leaves(optimizer(value), is_leaf=_chooses):
         if _chooses(part):
-            mend = "put Freeze around Packed, WeightDecay before it in a Chain"
-            raise ValueError(
-                f"must treat all weights alike, but {type(part).__name__} chooses them by path: {mend}"
-            )
+            mend = "chooses them by path: put Freeze around Packed, WeightDecay before it in a Chain"
+            raise ValueError(f"must treat all weights alike, but {type(part).__name__} {mend}")
     return value
 
 

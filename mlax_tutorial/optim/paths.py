@@ -49,11 +49,17 @@ def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: An
     if where is None:
         return jax.tree.map(lambda weight: True, trainables)
     paths, _, structure = flatten(trainables)
+    answers = choose(type(owner).__name__, where, paths, "weight", OptimizerError)
+    return jax.tree.unflatten(structure, answers)
+
+
+def choose(name: str, where: str | Callable, paths: list[str], kind: str, error=ValueError) -> list[bool]:
+    """For each path, whether ``where`` fits it; that it fits none is refused, in the name of ``name``."""
     answers = [fits(where, path) for path in paths]
     if paths and not any(answers):
-        name = type(owner).__name__
-        raise OptimizerError(f"{name}: where must choose at least one weight, {none_of(paths)}.")
-    return jax.tree.unflatten(structure, answers)
+        got = f"but chose none of {len(paths)}: their paths are {some(paths)}"
+        raise error(f"{name}: where must choose at least one {kind}, {got}.")
+    return answers
 
 
 def flatten(tree: Any) -> tuple[list[str], list[Any], Any]:
@@ -84,13 +90,12 @@ def arrays(name: str, tree: Any) -> dict[str, Any]:
       ValueError: in the name of ``name``, if a leaf is no array or outline of one, or the tree holds a layer.
     """
     refuse_layers(name, tree)
-    paths, leaves, _ = flatten(tree)
-    for path, leaf in zip(paths, leaves):
+    leaves = dict(zip(*flatten(tree)[:2]))
+    for path, leaf in leaves.items():
         if not is_array(leaf):
-            raise ValueError(
-                f"{name}: {place(path)} expects an array, got {describe(leaf)}: use jnp.asarray(…)."
-            )
-    return dict(zip(paths, leaves))
+            got = f"got {describe(leaf)}: use jnp.asarray(…)"
+            raise ValueError(f"{name}: {place(path)} expects an array, {got}.")
+    return leaves
 
 
 def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) -> None:
@@ -139,20 +144,9 @@ def mismatch(path: str, expected: Any, got: Any, came: str = "got") -> list[str]
     >>> mismatch("['bias']", jnp.ones(3), jnp.ones(2))
     ["shape: ['bias'] expects float32[3], got float32[2]"]
     """
-    if not (kinds := unlike(expected, got)):
-        return []
-    return [f"{' and '.join(kinds)}: {place(path)} expects {describe(expected)}, {came} {describe(got)}"]
-
-
-def unlike(expected: Any, got: Any) -> list[str]:
-    """Which of shape and dtype differ."""
-    shapes = ["shape"] if tuple(expected.shape) != tuple(got.shape) else []
-    return shapes + (["dtype"] if str(expected.dtype) != str(got.dtype) else [])
-
-
-def none_of(paths: list[str]) -> str:
-    """What to say where nothing was chosen."""
-    return f"but chose none of {len(paths)}: their paths are {some(paths)}"
+    wanted, given = ((tuple(leaf.shape), str(leaf.dtype)) for leaf in (expected, got))
+    kinds = " and ".join(kind for kind, w, g in zip(("shape", "dtype"), wanted, given) if w != g)
+    return [f"{kinds}: {place(path)} expects {describe(expected)}, {came} {describe(got)}"] if kinds else []
 
 
 def some(paths: list[str]) -> str:

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from mlax_tutorial.nn.hyperparameters import boolean, optional
+from mlax_tutorial.nn.hyperparameters import optional
+from mlax_tutorial.nn.kinds import boolean
 from mlax_tutorial.optim.moments import accelerated, stored, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment
 from mlax_tutorial.optim.schedules import Schedule, rate

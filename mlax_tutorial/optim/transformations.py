@@ -133,9 +133,8 @@ def parts(value) -> tuple[Transformation, ...]:
             got = f"number {index} is a {type(part).__name__}"
             raise ValueError(f"must be transformations and an optimizer, but {got}")
     if [isinstance(part, Optimizer) for part in value] != [False] * (len(value) - 1) + [True]:
-        raise ValueError(
-            "must end in their only optimizer: what comes after would take updates for gradients"
-        )
+        why = "what comes after would take updates for gradients"
+        raise ValueError(f"must end in their only optimizer: {why}")
     return tuple(value)
 
 

@@ -134,19 +134,18 @@ def _scalar(value, allowed, wanted, dtype=np.float32):
     return jnp.asarray(dtype(number))
 
 
+def _numbers(wanted: str, allowed: Callable[[float], bool]) -> Callable[[Any], Any]:
+    return functools.partial(_scalar, allowed=allowed, wanted=f"must be a {wanted}")
+
+
 def at_least(minimum: float) -> Callable[[Any], Any]:
     """A finite number of at least ``minimum``."""
-    wanted = f"must be a finite number of at least {minimum:g}"
-    return functools.partial(_scalar, allowed=lambda x: x >= minimum, wanted=wanted)
+    return _numbers(f"finite number of at least {minimum:g}", lambda x: x >= minimum)
 
 
-positive = functools.partial(_scalar, allowed=lambda x: x > 0, wanted="must be a finite number above 0")
-fraction = functools.partial(
-    _scalar, allowed=lambda x: 0 <= x <= 1, wanted="must be a finite number in [0, 1]"
-)
-# The share of an average that one step keeps.
-_SHARE = "must be a number of at least 0 and below 1"
-decay = functools.partial(_scalar, allowed=lambda x: 0 <= x < 1, wanted=_SHARE)
+positive = _numbers("finite number above 0", lambda x: x > 0)
+fraction = _numbers("finite number in [0, 1]", lambda x: 0 <= x <= 1)
+decay = _numbers("number of at least 0 and below 1", lambda x: 0 <= x < 1)  # what an average keeps
 
 
 def whole(value, minimum: int = 1):

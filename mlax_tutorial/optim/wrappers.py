@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.hyperparameters import boolean, show
+from mlax_tutorial.nn.hyperparameters import show
+from mlax_tutorial.nn.kinds import boolean
 from mlax_tutorial.nn.numeric import accumulator
 from mlax_tutorial.optim.moments import average, bias_correction, wide, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer
@@ -205,7 +206,7 @@ class Accumulate(Wrapper):
         return AccumulateState(jnp.zeros((), jnp.int32), zeros(trainables, wide=True), inner)
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, AccumulateState, total=True)
+        gradients = self.check_step(gradients, state, trainables, AccumulateState)
         nothing = zeros(trainables, wide=True)
         count, total = state.count + 1, jax.tree.map(jnp.add, state.total, gradients)
 
@@ -277,9 +278,8 @@ class ExponentialMovingAverage(Wrapper):
     def __post_init__(self):
         super().__post_init__()
         if self.bias_correction and isinstance(self.decay, Schedule):
-            self.refuse(
-                "bias_correction is for a constant decay, got a schedule, which can begin at 0 instead."
-            )
+            got = "got a schedule, which can begin at 0 instead"
+            self.refuse(f"bias_correction is for a constant decay, {got}.")
 
     def init(self, trainables):
         self.check_trainables(trainables)
@@ -287,7 +287,7 @@ class ExponentialMovingAverage(Wrapper):
         return ExponentialMovingAverageState(copies(trainables), inner, count)
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, ExponentialMovingAverageState, average=True)
+        gradients = self.check_step(gradients, state, trainables, ExponentialMovingAverageState)
         updates, inner = self.optimizer.step(gradients, state.inner, trainables)
         new = wide(trainables, apply_updates(trainables, updates))
         count = increment(state.count)
@@ -349,7 +349,7 @@ class MasterWeights(Wrapper):
         return MasterWeightsState(masters, self.optimizer.init(masters))
 
     def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, MasterWeightsState, masters=True)
+        gradients = self.check_step(gradients, state, trainables, MasterWeightsState)
         updates, inner = self.optimizer.step(gradients, state.inner, state.masters)
         masters = apply_updates(state.masters, updates)
         updates = jax.tree.map(lambda w, master: master - w.astype(master.dtype), trainables, masters)

@@ -107,6 +107,29 @@ def test_an_affine_batch_norm_is_one_followed_by_scaler_and_bias(channel_axis, i
     jax.tree.map(np.testing.assert_array_equal, after, wanted_after)
 
 
+@pytest.mark.parametrize("channel_axis", [-1, -3])
+def test_an_affine_group_norm_is_one_followed_by_scaler_and_bias(channel_axis):
+    x, dy = draw(0, 2, 6, 5, 4), draw(1, 2, 6, 5, 4)
+    channels, features = x.shape[channel_axis], (-1, *(1,) * (-1 - channel_axis))
+    scale, bias = draw(2, channels), draw(3, channels)
+    whole = nn.GroupNorm(2, axes=3, channel_axis=channel_axis, affine=True)
+    assert jax.tree.map(jnp.shape, whole.init(None, x)) == ({"scale": (channels,), "bias": (channels,)}, ())
+    parts = nn.Series(nn.GroupNorm(2, 3, channel_axis), nn.Scaler(features), nn.Bias(features))
+
+    def back(layer, trainables):
+        y, pull = jax.vjp(lambda x, p: layer.fwd(x, p, ())[0], x, trainables)
+        return y, *pull(dy)
+
+    y, dx, gradients = back(whole, {"scale": scale, "bias": bias})
+    shape = (channels, *features[1:])
+    apart = ((), {"scaler": scale.reshape(shape)}, {"bias": bias.reshape(shape)})
+    wanted, wanted_dx, (_, scaler, biases) = back(parts, apart)
+    np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(dx, wanted_dx, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradients["scale"], scaler["scaler"].reshape(-1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradients["bias"], biases["bias"].reshape(-1), rtol=1e-4, atol=1e-5)
+
+
 def test_an_affine_batch_norm_begins_as_a_plain_one():
     x, layer = draw(0, 6, 4), nn.BatchNorm(affine=True, param_dtype=jnp.bfloat16)
     trainables, running = layer.init(jax.random.key(0), x)
@@ -474,6 +497,14 @@ WRONG = {
     "a scale of other channels": (
         lambda: nn.BatchNorm(affine=True).fwd(X, {"scale": jnp.ones(3), "bias": jnp.ones(3)}, RUNNING),
         r"^BatchNorm: scale expects shape \(4,\), got float32\[3\]",
+    ),
+    "no trainables for an affine GroupNorm": (
+        lambda: nn.GroupNorm(2, axes=2, affine=True).fwd(X, (), ()),
+        r"^GroupNorm: trainables expect a dict with keys \['bias', 'scale'\], got a tuple of length 0: ",
+    ),
+    "a scale of other channels for GroupNorm": (
+        lambda: nn.GroupNorm(2, 2, affine=True).fwd(X, {"scale": jnp.ones(3), "bias": jnp.ones(3)}, ()),
+        r"^GroupNorm: scale expects shape \(4,\), got float32\[3\]",
     ),
     "running averages of other channels": (
         lambda: nn.BatchNorm().fwd(X[..., :3], (), RUNNING),

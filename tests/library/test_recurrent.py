@@ -381,6 +381,8 @@ def test_initializers_go_where_they_are_named():
         assert (t["input_kernel"] == 2).all() and (t["recurrent_kernel"] == 3).all()
         assert set(t["bias"].tolist()) == ({4.0, 1.0} if isinstance(cell, nn.LSTMCell) else {4.0})
     assert (nn.GRUCell(2, **kernels).init(jax.random.key(0), x)[0]["recurrent_bias"] == 4).all()
+    update = nn.GRUCell(1, update_bias_initializer=constant(5)).init(jax.random.key(0), x)[0]["bias"]
+    assert update.tolist() == [0, 5, 0]
     forget = nn.LSTMCell(1, forget_bias_initializer=constant(5)).init(jax.random.key(0), x)[0]["bias"]
     np.testing.assert_array_equal(forget, [0, 5, 0, 0])
 
@@ -533,6 +535,7 @@ def test_a_carry_that_changes_is_refused_with_the_place():
         (lambda: nn.GRUCell(3.5), "GRUCell: features must be"),
         (lambda: nn.GRUCell(3, accum_dtype="int32"), "accum_dtype must be a floating-point dtype"),
         (lambda: nn.LSTMCell(3, forget_bias_initializer=1.0), "forget_bias_initializer must be a function"),
+        (lambda: nn.GRUCell(3, update_bias_initializer=1.0), "update_bias_initializer must be a function"),
         (lambda: nn.LSTMCell(3, precision="best"), "precision"),
     ],
 )

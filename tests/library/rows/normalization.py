@@ -87,6 +87,12 @@ LAYERS = [
     ),
     LayerRow(nn.GroupNorm(2, axes=3, channel_axis=-3), (4, 2, 3), accumulates=STATISTICS),
     LayerRow(
+        nn.GroupNorm(2, axes=2, affine=True),
+        (3, 4),
+        accumulates=STATISTICS,
+        unlike=(nn.GroupNorm(2, axes=2), nn.GroupNorm(2, axes=2, affine=True, param_dtype=jnp.float32)),
+    ),
+    LayerRow(
         nn.WeightNorm(nn.Linear(3)),
         (4,),
         accumulates=STATISTICS | {"sqrt", "transpose"},

@@ -21,7 +21,16 @@ LAYERS = [
         ),
         same=nn.Recurrent(nn.RNNCell(jnp.int32(3)), unroll=jnp.int32(1)),
     ),
-    LayerRow(nn.Recurrent(nn.GRUCell(3), reverse=True, output="last"), (4, 2), accumulates=SUMS),
+    LayerRow(
+        nn.Recurrent(nn.GRUCell(3), reverse=True, output="last"),
+        (4, 2),
+        accumulates=SUMS,
+        unlike=(
+            nn.Recurrent(
+                nn.GRUCell(3, update_bias_initializer=jax.nn.initializers.ones), reverse=True, output="last"
+            ),
+        ),
+    ),
     LayerRow(
         nn.Recurrent(nn.LSTMCell(3), unroll=3),
         (4, 2),
