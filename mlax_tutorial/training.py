@@ -140,8 +140,9 @@ def make_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux: b
     Returns:
       ``step(optimizer, state, key, x, targets, **inputs)``, which returns the new :class:`State` and what the loss returned,
       before the update: the scalar, or with ``has_aux`` the pair. The optimizer is one of :mod:`mlax_tutorial.optim` (an
-      argument like any other, so a new learning rate does not trace again) or any of Optax'. ``key`` is ``None`` for a
-      model that draws nothing (``step.needs_key`` tells). Further inputs of the model, a mask, say, are keywords.
+      argument like any other, so a new learning rate does not trace again) or one of Optax' that needs only gradients and
+      weights, and whose state shares no array with them. ``key`` is ``None`` for a model that draws nothing
+      (``step.needs_key`` tells). Further inputs of the model, a mask, say, are keywords.
 
       The old state is *donated*: its memory becomes that of the new one, so do not use it again.
 
