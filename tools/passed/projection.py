@@ -10,7 +10,7 @@ import pathlib
 from tools.passed.record import SAMPLE, Record
 
 WORKERS = 2
-TEST = ("newest",)  # the environments of `make test`; `.ci/run` has all of them
+TEST = ("newest", "pages")  # the environments of `make test`; `.ci/run` has all of them
 
 
 def _kind(unit: str) -> str:
