@@ -169,7 +169,12 @@ def test_a_prediction_stays_shut_when_all_is_run_and_opens_when_it_is(opened):
     assert lid.get_attribute("open") is None
     expect(lid.locator(".cell_output")).to_have_count(1)
     assert lid.locator(".cell_output").text_content().strip() == "found out"
-    reader.run(cell)
+    reader.run(cell, "print(no_such_name)", ends="stopped: NameError")
+    assert lid.get_attribute("open") is None, "an error is no answer"
+    expect(cell.locator(".traceback")).to_be_visible()
+    assert lid.locator(".cell_output").inner_html() == stored
+    reader.run(cell, "print('found out')")
+    expect(cell.locator(".traceback")).to_have_count(0)
     assert lid.get_attribute("open") is not None
     cell.get_by_role("button", name="Reset").click()
     assert lid.get_attribute("open") is None
