@@ -42,7 +42,7 @@ class Door(IdentityProvider):
 
     def get_token(self, handler):
         given = super().get_token(handler)
-        if self.once and secrets.compare_digest(given or "", self.once):
+        if self.once and secrets.compare_digest((given or "").encode(), self.once.encode()):
             self.once = ""
             return self.token
         return given
@@ -162,8 +162,8 @@ def _listen(port):
 
 
 async def _serve(folder, port, open_browser):
-    logging.getLogger("tornado").setLevel(logging.CRITICAL)
-    logging.getLogger("traitlets").setLevel(logging.CRITICAL)
+    logging.getLogger("tornado").setLevel(logging.ERROR)
+    logging.getLogger("traitlets").setLevel(logging.ERROR)
     book = Book(folder)
     door = Door(token=secrets.token_hex(24), cookie_options={"samesite": "Strict"})
     with tempfile.TemporaryDirectory(prefix="live-") as scratch:

@@ -48,7 +48,7 @@ def channels(server, kernel, **headers):
 
 
 @pytest.mark.parametrize("path", EVERYTHING)
-@pytest.mark.parametrize("token", ["", "wrong", "x" * 48])
+@pytest.mark.parametrize("token", ["", "wrong", "x" * 48, "%C3%A9"])
 def test_nothing_without_the_token(server, path, token):
     status, headers, text = server.get(f"{path}?token={token}" if token else path)
     assert status == 403

@@ -169,7 +169,12 @@ def test_a_prediction_stays_shut_when_all_is_run_and_opens_when_it_is(opened):
     assert lid.get_attribute("open") is None
     expect(lid.locator(".cell_output")).to_have_count(1)
     assert lid.locator(".cell_output").text_content().strip() == "found out"
-    reader.run(cell)
+    reader.run(cell, "print(no_such_name)", ends="stopped: NameError")
+    assert lid.get_attribute("open") is None, "an error is no answer"
+    expect(cell.locator(".traceback")).to_be_visible()
+    assert lid.locator(".cell_output").inner_html() == stored
+    reader.run(cell, "print('found out')")
+    expect(cell.locator(".traceback")).to_have_count(0)
     assert lid.get_attribute("open") is not None
     cell.get_by_role("button", name="Reset").click()
     assert lid.get_attribute("open") is None
@@ -195,10 +200,10 @@ def test_all_of_a_chapter_runs_and_a_figure_steps_through_another_function(opene
     cell = reader.page.locator("#book div.cell:has(> .cell_output .viz-trace):has(> .live-tools)").first
     cell.evaluate("e => e.id = 'the-figure'")
     cell = reader.page.locator("#the-figure")
-    assert "kinetic" in cell.locator(".viz-trace").inner_text()
+    assert "return y * x" not in cell.locator(".viz-trace").inner_text()
     reader.run(cell, FIGURE)
     figure = cell.locator(".viz-trace")
-    assert "kinetic" not in figure.inner_text() and "return y * x" in figure.inner_text()
+    assert "return y * x" in figure.inner_text()
     for step in ("1", "2"):
         figure.get_by_role("button", name=re.compile("Next")).click()
         expect(figure.locator(".viz-status")).to_contain_text(f"Line {step} of")

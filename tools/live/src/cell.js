@@ -101,6 +101,7 @@ export class Cell {
   reset() {
     this.editor.dispatch({ changes: { from: 0, to: this.editor.state.doc.length, insert: this.original } });
     this.#show(this.stored);
+    this.problem?.remove();
     if (this.lid) this.lid.open = false;
     this.become("");
     this.editor.focus();
@@ -123,13 +124,19 @@ export class Cell {
   async run(kernel, open) {
     const output = new Output((made) => this.#show(made)); // until it says something, the old one stands
     const begun = performance.now();
+    this.problem?.remove();
+    this.problem = null;
     this.become("running", "running");
     let reply;
     try {
       if (this.exercise) await kernel.run(this.notebook.imports(this));
       reply = await kernel.run(this.text, (message) => output.hear(message));
       this.ran = true;
-      if (this.lid && (open || reply.status === "error")) this.lid.open = true;
+      if (this.lid && reply.status === "error") { // which answers no prediction: it stands in front of the lid
+        this.#show(this.stored);
+        this.problem = output.element;
+        this.place.append(this.problem);
+      } else if (this.lid && open) this.lid.open = true;
       output.end();
       if (reply.status === "ok") {
         this.become("done", `ran in ${seconds((performance.now() - begun) / 1000)}`);
@@ -156,6 +163,6 @@ export class Cell {
   }
 
   offer(words, action) {
-    this.shown?.append(element("p", { class: "live-note" }, words, " ", button(action.text, action.run)));
+    (this.problem ?? this.shown)?.append(element("p", { class: "live-note" }, words, " ", button(action.text, action.run)));
   }
 }
