@@ -63,6 +63,10 @@ def pictures(static=STATIC):
 
 
 def make_pdf(site, target, only=()):
+    if not Path(browser.CHROMIUM).is_file():
+        sys.exit(
+            f"No browser at {browser.CHROMIUM}: install Chromium, for Debian and Ubuntu the package `chromium`."
+        )
     pages = pdf.build(site, target, only=only)
     size = target.stat().st_size
     if not only and target == site / pdf.NAME:

@@ -363,7 +363,7 @@ def offer(site: Path) -> None:
         address = "../" * path.relative_to(site).as_posix().count("/") + NAME
         links = {
             "link": f' · <a href="{address}" download>The book as PDF</a> ({size})',
-            "button": f'<a class="book-button" href="{address}" download title="Download the book as PDF, {size}">'
+            "button": f'<a class="book-button book-button-pdf" href="{address}" download title="Download the book as PDF, {size}">'
             '<i class="icon icon-download" aria-hidden="true"></i><span>PDF</span></a>',
         }
         made = PLACE.sub(lambda found, links=links: f"{found[1]}{links[found[2]]}{found[3]}", text)

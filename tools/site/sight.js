@@ -228,7 +228,7 @@
       for (const each of all("#book :is(.cell_input, .admonition:not(.hide), .book-predict, .viz-figure)")) {
         if (!each.checkVisibility()) continue;
         const style = getComputedStyle(each);
-        if (style.breakInside !== "avoid") { found.push(`breaks in two: ${each.className}`); break; }
+        if (style.breakInside !== "avoid" && !each.querySelector(".book-long")) { found.push(`breaks in two: ${each.className}`); break; }
         if (["Left", "Right", "Top", "Bottom"].every((side) => !size(style[`border${side}Width`])) ) { found.push(`without a frame: ${each.className}`); break; }
       }
       for (const each of all("#book .viz-figure")) if (each.scrollHeight > each.clientHeight + 1 && getComputedStyle(each).overflowY !== "visible") { found.push(`cut: ${name(each)}`); break; }

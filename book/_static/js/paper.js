@@ -7,6 +7,8 @@ const { element } = book;
 const article = document.getElementById("book");
 if (!article) return;
 
+const LONG = 48; // lines of code
+
 let undo = [];
 const and_back = (act) => undo.push(act);
 
@@ -105,6 +107,11 @@ const prepare = () => {
   }
   for (const details of article.querySelectorAll("details:not([open])")) open(details);
   figures();
+  for (const pre of article.querySelectorAll("pre")) { // longer than a page: it breaks where it stands
+    if (pre.textContent.split("\n").length < LONG) continue;
+    pre.classList.add("book-long");
+    and_back(() => pre.classList.remove("book-long"));
+  }
 };
 
 addEventListener("beforeprint", prepare);

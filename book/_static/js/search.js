@@ -119,7 +119,7 @@ const show = (query, list, status, most) => {
   status.textContent = found.length ? (shown.length < found.length ? `${count} found, the best ${most} of them here` : `${count} found`)
     : "Your search did not match any documents. Try fewer words, or the beginning of one.";
   list.replaceChildren(...shown.map((section) => {
-    const title = element("span", { class: "book-hit-title" }, ...marked(section.title, wanted));
+    const title = element("span", { class: "book-hit-title" }, ...marked(section.anchor ? section.title : section.chapter, wanted));
     const where = element("span", { class: "book-hit-page" }, section.anchor ? section.chapter : "");
     const quoted = element("span", { class: "book-hit-text" });
     waiting.push(() => text_of(section).then((text) => text && quoted.replaceChildren(...marked(excerpt(text, wanted), wanted))));
