@@ -213,6 +213,7 @@ class Notebook {
         if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
       } catch { /* then they do not show it */ }
     }
+    document.dispatchEvent(new Event("book:progress"));
   }
 }
 
