@@ -24,6 +24,15 @@ const show_contents = () => {
   }
 };
 
+// The theme scrolls the contents to where they were on the page before, which may be far from this one.
+const show_here = () => {
+  const sidebar = document.getElementById("pst-primary-sidebar"), link = sidebar?.querySelector(".bd-docs-nav li.current > a");
+  if (!link?.checkVisibility()) return;
+  const { top, bottom } = link.getBoundingClientRect();
+  if (top < 180 || bottom > innerHeight) sidebar.scrollTop += top - innerHeight / 2; // the search lies above 180
+};
+addEventListener("load", show_here);
+
 // --- the page of all exercises ---
 
 const table_of_exercises = () => {
