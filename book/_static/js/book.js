@@ -57,6 +57,30 @@ for (const question of document.querySelectorAll(".book-predict")) {
   }
 }
 
+// The lid after a question asks for an answer first, and sets it beside what came out.
+for (const lid of document.querySelectorAll("#book details.book-reveal")) {
+  const question = [...document.querySelectorAll(".book-predict")].findLast((each) => each.compareDocumentPosition(lid) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const between = question && [...document.querySelectorAll("#book details.book-reveal")].find((each) => question.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING);
+  if (between !== lid) continue;
+  const summary = lid.querySelector("summary"), written = summary.textContent;
+  const said = element("p", { class: "book-yours" });
+  const answer = () => {
+    const chosen = question.querySelector(".book-choices input:checked");
+    if (!chosen) return [question.querySelector(".book-answer input")?.value.trim() ?? ""];
+    return [...chosen.labels[0].cloneNode(true).childNodes];
+  };
+  const show = () => {
+    const parts = answer(), given = parts.some((part) => (part.textContent ?? part).trim());
+    summary.textContent = lid.open ? "Hide the answer" : given ? written : "Answer first, or look anyway";
+    said.replaceChildren(element("b", {}, "You said: "), ...parts);
+    if (given && !said.isConnected) summary.after(said);
+    if (!given) said.remove();
+  };
+  question.addEventListener("input", show);
+  lid.addEventListener("toggle", show);
+  show();
+}
+
 // --- exercises: done or not ---
 
 for (const head of document.querySelectorAll(".book-exercise-head[data-exercise]")) {
