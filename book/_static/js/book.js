@@ -162,6 +162,12 @@ const place = () => {
 margin.addEventListener("change", place);
 place();
 
+// --- a drawing that is wider than the window scrolls from the keyboard, too ---
+
+for (const drawing of document.querySelectorAll("#book figure.viz")) {
+  if (drawing.scrollWidth > drawing.clientWidth + 1) drawing.tabIndex = 0;
+}
+
 // --- the link that skips the contents leads into the text, not to the buttons above it ---
 
 document.querySelector(".skip-link a")?.addEventListener("click", (event) => {
