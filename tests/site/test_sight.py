@@ -67,7 +67,7 @@ FAULTS = {
     "no marker": ("markers: ", "the marker of the row", css("#book table th { border: 0 !important }")),
     "no tint": ("markers: ", "no tint", css("#book table tr { background: none !important }")),
     "filled icon": ("copying: ", "is filled", css("button.copybtn svg { background: currentColor }")),
-    "tall figure": ("tall: ", "px high", css(ROWS + ".viz-figure { max-height: none !important }")),
+    "tall figure": ("tall: ", "scrolls inside", css(ROWS + "#book .viz-figure.viz-figure { max-height: 600px !important; overflow: auto !important }")),
     "controls that scroll away": ("tall: ", "out of sight", css(ROWS + ".viz-bar { position: static !important }")),
     "no caption": ("told: ", "no caption", script("document.querySelector('.viz-caption').remove()")),
     "silent first frame": ("told: ", "says nothing", script("document.querySelector('.viz-status').textContent = ''")),

@@ -11,9 +11,6 @@
   const name = (figure) => figure.getAttribute("aria-label") ?? figure.className;
   const figures = () => all(".viz-figure").filter((figure) => seen(figure) || figure.checkVisibility());
 
-  const inside = (inner, outer) =>
-    inner.left >= outer.left - 1 && inner.right <= outer.right + 1 && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
-
   const to_end = async () => {
     for (const figure of figures()) figure.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
     // even the shortest transition takes a frame, and what is inherited comes a frame later at each level
@@ -70,18 +67,18 @@
       return found;
     },
 
-    // A figure with steps is at most 600 px high, and scrolls inside; its controls stay in sight then.
+    // A figure with steps does not scroll inside; while the page scrolls over it, its controls stay in sight.
     tall() {
-      const found = [];
+      const found = [], before = scrollY;
       for (const figure of figures().filter((figure) => figure.querySelector(":scope > .viz-bar:not([hidden])"))) {
-        const height = figure.getBoundingClientRect().height;
-        if (height > 602) found.push(`${name(figure)}: ${Math.round(height)} px high`);
-        const before = figure.scrollTop, bar = figure.querySelector(":scope > .viz-bar");
-        figure.scrollTop = 1e6;
-        const frame = figure.getBoundingClientRect(), box = bar.getBoundingClientRect();
-        if (!inside(box, { left: -1e6, right: 1e6, top: frame.top, bottom: frame.bottom })) found.push(`${name(figure)}: its controls scroll out of sight`);
-        figure.scrollTop = before;
+        const bar = figure.querySelector(":scope > .viz-bar");
+        if (figure.scrollHeight > figure.clientHeight + 1 && getComputedStyle(figure).overflowY !== "visible") found.push(`${name(figure)}: scrolls inside itself`);
+        const { bottom } = figure.getBoundingClientRect(), height = bar.getBoundingClientRect().height;
+        scrollTo({ top: scrollY + bottom - height - 200, behavior: "instant" }); // its end is near the upper edge of the window
+        const end = figure.getBoundingClientRect().bottom;
+        if (end < innerHeight && bar.getBoundingClientRect().top < 0) found.push(`${name(figure)}: its controls scroll out of sight`);
       }
+      scrollTo({ top: before, behavior: "instant" });
       return found;
     },
 

@@ -162,6 +162,21 @@ const place = () => {
 margin.addEventListener("change", place);
 place();
 
+// --- a step of a figure is in view, between its controls and the end of the window ---
+
+for (const figure of document.querySelectorAll("#book .viz-figure")) {
+  const follow = () => requestAnimationFrame(() => {
+    const now = figure.querySelector(".viz-now"), bar = figure.querySelector(":scope > .viz-bar:not([hidden])");
+    if (!now?.checkVisibility() || !bar) return;
+    const { top, bottom } = now.getBoundingClientRect(), above = bar.getBoundingClientRect().bottom + 8;
+    if (top < above) scrollBy(0, top - above);
+    else if (bottom > innerHeight - 8) scrollBy(0, Math.min(bottom - innerHeight + 8, top - above));
+  });
+  for (const kind of ["click", "input", "keydown"]) figure.addEventListener(kind, (event) => {
+    if (event.target.closest(".viz-bar") || kind === "keydown") follow();
+  });
+}
+
 // --- a drawing that is wider than the window scrolls from the keyboard, too ---
 
 for (const drawing of document.querySelectorAll("#book figure.viz")) {
