@@ -152,7 +152,7 @@ document.addEventListener("pointerdown", (event) => { if (!bubble.contains(event
 
 // --- asides stand open in a margin that is wide enough ---
 
-const margin = matchMedia("(min-width: 1850px)");
+const margin = matchMedia("(min-width: 1280px)");
 const place = () => {
   for (const aside of document.querySelectorAll("details.book-aside")) {
     aside.removeAttribute("name"); // those of one name would close each other
