@@ -208,13 +208,12 @@ def test_a_row_of_the_page_of_exercises(book):
     edit_record(book, exercises=["a", "b_2"])
     text = exercises.page(book)
     assert "\n2 exercises, each" in text and "## [1. A small chapter](sample.ipynb)" in text
-    assert row(text, "[`b_2`]") == [
-        "[`b_2`](sample.ipynb#exercise-b_2--20-min)",
-        r"Second, \*bold\*",
+    assert row(text, "[1.2") == [
+        r"[1.2 Second, \*bold\*](sample.ipynb#exercise-b_2--20-min) `b_2`",
         "★★★",
         "20 min",
     ]
-    assert text.index("[`a`]") < text.index("[`b_2`]") and "Not in the chapter" not in text
+    assert text.index("[1.1 First]") < text.index("[1.2 Second") and "Not in the chapter" not in text
 
 
 def test_exercises_are_read_as_python_would():

@@ -18,8 +18,8 @@ description: All exercises of the book, chapter by chapter, with what they ask, 
 
 # Exercises
 
-{count} exercises, each with a checker, hints and a solution. The stars tell how hard one is; the minutes are a guess. In a
-terminal, `python -m mlax_tutorial exercises` lists them as well, says which of them you have solved, and which one is next.
+{count} exercises, each with a checker, hints and a solution; its name in code stands behind its title. The stars tell how hard
+one is; the minutes are a guess. In a terminal, `python -m mlax_tutorial exercises` lists them as well, says which of them you have solved, and which one is next.
 
 {chapters}
 """
@@ -91,20 +91,22 @@ def page(book: Book) -> str:
         if not entry["exercises"] or not book.source(name).exists():
             continue
         written = headings(sources.read(book, name).cells)
-        rows = [
-            [
-                tables.link(book, name, f"`{exercise.name}`", _slug(exercise.heading)),
-                tables.plain(exercise.title),
-                drawn(exercise.stars),
-                f"{exercise.minutes} min",
-            ]
-            for exercise in sorted(
-                (each for each in defined(book, name) if each.heading in written),
-                key=lambda each: written.index(each.heading),
+        rows = []
+        for exercise in sorted(
+            (each for each in defined(book, name) if each.heading in written),
+            key=lambda each: written.index(each.heading),
+        ):
+            number = f"{entry['number']}.{written.index(exercise.heading) + 1} " if entry["number"] else ""
+            title = number + tables.plain(exercise.title)
+            rows.append(
+                [
+                    f"{tables.link(book, name, title, _slug(exercise.heading))} `{exercise.name}`",
+                    drawn(exercise.stars),
+                    f"{exercise.minutes} min",
+                ]
             )
-        ]
         count += len(rows)
         if rows:
-            table = tables.table(["Exercise", "Task", "Stars", "Time"], rows)
+            table = tables.table(["Exercise", "Stars", "Time"], rows)
             parts.append(f"## {tables.link(book, name, tables.heading(entry))}\n\n{table}")
     return PAGE.format(count=count, chapters="\n\n".join(parts))

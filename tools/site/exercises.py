@@ -38,12 +38,22 @@ def cards(app, doctree):
         section["ids"].append(f"exercise-{found[2]}")
         label = f"Exercise {number}.{count}" if number else "Exercise"
         section[0].children = [nodes.Text(exercise.title)]
+        _name_in_contents(app.env, section["ids"][0], f"{number}.{count} " if number else "", exercise)
         section.insert(0, html(_head(label, found[2], found[3], found[4], name)))
         cell = next((cell for cell in cells if f"ex.{found[2]}.check(" in "".join(cell["source"])), None)
         colab = project.colab_url(f"book/{name}.ipynb", book.root) + (
             f"#scrollTo={cell['id']}" if cell else ""
         )
         section.append(html(_foot(exercise, colab)))
+
+
+def _name_in_contents(env, anchor, number, exercise):
+    """On the right of the page the exercise has the name that stands on its card; the one in code comes after it."""
+    for reference in env.tocs[env.docname].findall(nodes.reference):
+        if reference["anchorname"] == f"#{anchor}":
+            code = nodes.inline("", exercise.name, classes=["book-code-name"])
+            reference.children = []
+            reference += [nodes.Text(f"{number}{exercise.title} "), code]
 
 
 def _exercise(chapter, name):

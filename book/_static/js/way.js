@@ -38,7 +38,7 @@ addEventListener("load", show_here);
 const table_of_exercises = () => {
   const rows = [...document.querySelectorAll("#book tbody tr")].map((row) => {
     const link = row.querySelector("td a");
-    return { row, link, name: `${chapter_of(link)}.${link.textContent.trim()}` };
+    return { row, link, name: `${chapter_of(link)}.${[...link.closest("td").querySelectorAll("code")].at(-1).textContent.trim()}` };
   });
   if (!rows.length) return () => {};
   for (const head of document.querySelectorAll("#book thead tr")) head.prepend(element("th", { class: "head book-solved", scope: "col" }, element("span", { "aria-hidden": "true" }, "✓"), hidden("Solved")));
