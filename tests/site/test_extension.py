@@ -182,3 +182,18 @@ def test_nothing_of_the_theme_that_is_not_used_is_shipped(site):
     assert not [
         path for path in (site / "book").glob("*.html") if "unpkg.com" in path.read_text(encoding="utf-8")
     ]
+
+
+def test_the_address_of_the_site_says_what_it_is(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    for part in ("<title>", 'rel="icon"', 'rel="canonical"', 'property="og:image" content="https://', 'href="book/welcome.html"'):  # fmt: skip
+        assert part in page, part
+    for name in re.findall('href="(_static/[^"]*)"', page):
+        assert (site / name).is_file(), name
+
+
+def test_a_lost_reader_is_led_on(site):
+    page = (site / "404.html").read_text(encoding="utf-8")
+    for name, _, anchor in (link.partition("#") for link in re.findall('href="/([^"]+)"', page)):
+        assert f'id="{anchor}"' in (site / name).read_text(encoding="utf-8") if anchor else (site / name).is_file(), name
+    assert 'action="/search.html"' in page and 'name="q"' in page

@@ -16,6 +16,7 @@ from . import (
     predictions,
     reference,
     search,
+    start,
     terms,
 )
 
@@ -31,6 +32,7 @@ def setup(app):
     contents.setup(app)
     reference.setup(app)
     search.setup(app)
+    start.setup(app)
     assets.setup(app)
     pdf.setup(app)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
