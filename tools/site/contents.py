@@ -1,7 +1,8 @@
 """The contents at the left of each page: what is planned stands there, too, in grey, and how many exercises a chapter has.
 
 What is planned is read from the map of the book, in `book/_src/welcome.md`: a chapter without a link is not written yet. The
-numbers of exercises are for `way.js`, which shows beside a chapter how many of them the reader has solved.
+numbers of exercises are for `way.js`, which shows beside a chapter how many of them the reader has solved. On the first
+page links say where to begin.
 """
 
 import dataclasses
@@ -9,11 +10,15 @@ import html
 import re
 from pathlib import Path
 
+from docutils import nodes
+
 from tools.notebooks import sources
 from tools.notebooks.places import Book
 
 PART = re.compile(r"^\*\*(Part \w+), (.+?):\*\*", re.MULTILINE)
 CHAPTER = re.compile(r"^<span>(\d+) ([^\[<]+)</span>", re.MULTILINE)  # one with a link is written already
+
+BEGIN = (("arrays", "Begin: 1. Arrays"), ("first_network", "A first network"))
 
 CAPTION = re.compile(r'<p [^>]*class="caption"[^>]*><span class="caption-text">(.*?)</span></p>\s*<ul[^>]*>')
 ITEM = re.compile(r'<li class="toctree-l1[^>]*><a [^>]*>(?:(\d+)\. )?')
@@ -97,6 +102,19 @@ def read(app):
     app.book_plan = plan(start.read_text(encoding="utf-8")) if start.is_file() else []
 
 
+def begin(app, doctree):
+    """On the first page, after its first paragraph: where to begin, and where it leads."""
+    if app.env.docname != app.config.root_doc:
+        return
+    first = next((each for each in doctree.findall(nodes.paragraph) if isinstance(each.parent, nodes.section)), None)
+    links = [(name, said) for name, said in BEGIN if Book(Path(app.srcdir)).source(name).exists()]
+    if first is None or not links:
+        return
+    made = "".join(f'<a href="{name}.html">{html.escape(said)}</a>' for name, said in links)
+    place = first.parent.index(first) + 1
+    first.parent.insert(place, nodes.raw("", f'<p class="book-begin">{made}</p>', format="html"))
+
+
 def add(app, pagename, templatename, context, doctree):
     generate = context.get("generate_toctree_html")
     if generate is None:
@@ -113,4 +131,5 @@ def add(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.connect("builder-inited", read)
+    app.connect("doctree-read", begin)
     app.connect("html-page-context", add, priority=900)
