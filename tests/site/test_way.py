@@ -98,6 +98,7 @@ def test_a_solved_exercise_shows_in_the_contents_and_on_the_page_of_exercises(pa
 
 
 def test_a_reader_goes_on_where_they_stopped(page):
+    page.clock.install()
     page.goto("/book/welcome.html")
     assert page.locator(".book-go-on").count() == 0
     page.goto("/book/jit.html")
@@ -113,9 +114,10 @@ def test_a_reader_goes_on_where_they_stopped(page):
     link.click()
     page.wait_for_url(f"**/jit.html#{anchor}")
 
-    page.evaluate(
-        "scrollTo(0, document.body.scrollHeight)"
-    )  # the chapter is read, the next one is where to go on
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.clock.run_for(5000)
+    assert page.evaluate("localStorage.getItem('book:read:jit')") is None, "scrolled through, not read"
+    page.clock.run_for(60_000)  # the chapter is read, the next one is where to go on
     page.wait_for_function("localStorage.getItem('book:read:jit') !== null")
     assert mark(page, "jit") == "read"
     following = page.locator("a[rel=next]")

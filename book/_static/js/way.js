@@ -76,12 +76,21 @@ const path_of = (address) => decodeURI(new URL(address).pathname).slice(decodeUR
 const neighbor = (direction) => document.querySelector(`.book-prev-next a[rel=${direction}]`);
 const name_of = (link) => [...link.childNodes].filter((node) => node.nodeType === 3).map((node) => node.data).join("").trim();
 
+const ENOUGH = 30; // seconds on a page, in sight: to scroll through it is not to read it
+
 if (here) {
+  let spent = 0;
+  const clock = setInterval(() => {
+    if (!document.hidden) spent += 1;
+    if (spent < ENOUGH) return;
+    clearInterval(clock);
+    if (end.getBoundingClientRect().top < innerHeight) note();
+  }, 1000);
   const sections = [...document.querySelectorAll("#book section[id]")].filter((section) => section.querySelector(":scope > h2"));
   const end = document.querySelector(".book-prev-next");
   const note = () => {
     const chapter = name_of(here), next = neighbor("next");
-    if (end.getBoundingClientRect().top < innerHeight) {
+    if (end.getBoundingClientRect().top < innerHeight && spent >= ENOUGH) {
       memory.set(`read:${page}`, "1");
       show_contents();
       if (next) memory.set("place", JSON.stringify({ path: path_of(next.href), chapter: name_of(next), section: "" }));
