@@ -35,4 +35,4 @@ def setup(app):
     start.setup(app)
     assets.setup(app)
     pdf.setup(app)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    return {"version": "1", "env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}
