@@ -195,5 +195,9 @@ def test_the_address_of_the_site_says_what_it_is(site):
 def test_a_lost_reader_is_led_on(site):
     page = (site / "404.html").read_text(encoding="utf-8")
     for name, _, anchor in (link.partition("#") for link in re.findall('href="/([^"]+)"', page)):
-        assert f'id="{anchor}"' in (site / name).read_text(encoding="utf-8") if anchor else (site / name).is_file(), name
+        assert (
+            f'id="{anchor}"' in (site / name).read_text(encoding="utf-8")
+            if anchor
+            else (site / name).is_file()
+        ), name
     assert 'action="/search.html"' in page and 'name="q"' in page

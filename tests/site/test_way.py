@@ -150,3 +150,113 @@ def test_keys_turn_pages_but_not_where_arrows_mean_something_else(page):
     page.wait_for_url("**/compiling.html")
     page.keyboard.press("Shift+ArrowLeft")
     page.wait_for_url("**/jit.html")
+
+
+# --- what is in view, and where ---
+
+
+def test_the_search_and_the_current_chapter_are_in_view(page):
+    place = """() => ["#pst-primary-sidebar .search-button-field", "#pst-primary-sidebar .navbar-brand", ".bd-docs-nav li.current > a"]
+        .map(each => document.querySelector(each).getBoundingClientRect().top)"""
+    for name in ("recurrent", "glossary"):  # from far down in the contents, and straight
+        page.goto("/book/exercises.html")
+        page.locator("#pst-primary-sidebar").evaluate("e => { e.scrollTop = 1e6 }")
+        page.evaluate("name => { location.href = `${name}.html` }", name)
+        page.wait_for_url(f"**/{name}.html")
+        page.wait_for_load_state("load")
+        page.wait_for_timeout(100)
+        search, brand, here = page.evaluate(place)
+        assert 0 <= brand < search < 110 < here < 900, (name, search, brand, here)
+
+
+def test_a_prediction_asks_first_and_shows_what_was_said(page):
+    page.goto("/book/jit.html")
+    lid = page.locator("details.book-reveal").first
+    summary, said = lid.locator("summary"), lid.locator(".book-yours")
+    assert summary.inner_text() == "Answer first, or look anyway"
+    page.locator(".book-predict .book-answer input").first.fill("two <b>traces</b>")
+    assert summary.inner_text() == "Reveal the answer"
+    summary.click()
+    page.wait_for_function("document.querySelector('details.book-reveal summary').textContent === 'Hide the answer'")  # fmt: skip
+    assert said.inner_text() == "You said: two <b>traces</b>"
+    page.locator(".book-predict .book-answer input").first.fill("")
+    assert said.count() == 0
+
+    page.goto("/book/welcome.html")
+    choice = page.locator(".book-choices label").nth(1)
+    choice.click()
+    page.locator("details.book-reveal summary").first.click()
+    assert page.locator(".book-yours").inner_text() == f"You said: {choice.inner_text()}"
+
+
+def test_an_exercise_has_one_name(page):
+    page.goto("/book/vmap.html")
+    card = page.locator(".book-exercise").first
+    number = card.locator(".book-exercise-number").inner_text().removeprefix("Exercise ")
+    title = card.locator("h3").inner_text().removesuffix("#")
+    code = card.locator(".book-exercise-head").get_attribute("data-exercise").partition(".")[2]
+    listed = page.locator(f".page-toc a[href='#{card.get_attribute('id')}']")
+    assert listed.text_content().split() == f"{number} {title} {code}".split()
+    page.goto("/book/exercises.html")
+    row = page.locator(f"#book tr:has(a[href^='vmap.html#exercise-{code}-'])")
+    assert row.locator("td").nth(1).inner_text().split() == f"{number} {title} {code}".split()
+
+
+def test_columns(page):
+    """What is in a column is as wide as it, and not wider."""
+    page.set_viewport_size({"width": 1920, "height": 1000})
+    page.goto("/book/jit.html")
+    found = page.evaluate("""() => {
+        const box = each => each.getBoundingClientRect(), all = each => [...document.querySelectorAll(each)];
+        const asides = all(".book-aside").filter(each => !each.open);
+        const toc = all(".page-toc *").filter(each => box(each).right > innerWidth);
+        const feet = all(".book-exercise-foot").filter(each => Math.abs(box(each.lastElementChild).right - box(each).right) > 1);
+        return [asides, toc, feet].map(each => each.length);
+    }""")
+    assert found == [0, 0, 0]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    aside, text, code = (
+        page.evaluate("""() => [document.querySelector(".book-aside"), document.querySelector(".book-aside ~ p"), document.querySelector(".cell_input")]
+        .map(each => each.getBoundingClientRect().toJSON())""")
+    )
+    assert abs(aside["top"] - text["top"]) < 20 and aside["left"] > text["left"] + 500
+    assert abs(aside["right"] - code["right"]) < 2
+
+
+def test_drawings_can_be_read_on_a_telephone(page):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/book/attention.html")
+    sizes = page.evaluate("""() => [...document.querySelectorAll("figure.viz svg text")].map(each => {
+        return parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a })""")
+    assert sizes and min(filter(None, sizes)) > 10  # none behind a lid
+    assert page.locator("figure.viz").first.get_attribute("tabindex") == "0"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_search_asks_for_nothing_that_is_missing(page):
+    missing = []
+    page.on("response", lambda response: missing.append(response.url) if response.status >= 400 else None)
+    page.goto("/book/glossary.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("jit")
+    page.locator(".book-hits li").first.wait_for()
+    page.wait_for_load_state("networkidle")
+    assert missing == []
+    left = "e => e.getBoundingClientRect().left"
+    assert page.locator(".book-hit-title").first.evaluate(left) == page.locator(".book-search-status").evaluate(left)  # fmt: skip
+
+
+def test_labels_of_drawings_have_contrast(chromium, address):
+    for scheme in ("light", "dark"):
+        with chromium.new_context(color_scheme=scheme) as context:
+            page = context.new_page()
+            page.goto(f"{address}/book/attention.html")
+            inks = page.evaluate("""() => {
+                const light = color => color.match(/\\d+/g).slice(0, 3).map(Number).map(v => v / 255)
+                    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+                const paper = light(getComputedStyle(document.body).backgroundColor);
+                return [...document.querySelectorAll("figure.viz svg text")].map(each => {
+                    const ink = light(getComputedStyle(each).fill);
+                    return [(Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05), each.textContent] });
+            }""")
+            assert inks and min(inks)[0] >= 4.5, (scheme, min(inks))

@@ -106,7 +106,9 @@ def begin(app, doctree):
     """On the first page, after its first paragraph: where to begin, and where it leads."""
     if app.env.docname != app.config.root_doc:
         return
-    first = next((each for each in doctree.findall(nodes.paragraph) if isinstance(each.parent, nodes.section)), None)
+    first = next(
+        (each for each in doctree.findall(nodes.paragraph) if isinstance(each.parent, nodes.section)), None
+    )
     links = [(name, said) for name, said in BEGIN if Book(Path(app.srcdir)).source(name).exists()]
     if first is None or not links:
         return
