@@ -153,7 +153,7 @@ def test_copy_buttons_do_not_cover_code_on_touch(opened, fault):
     if fault:
         page.add_style_tag(content="button.copybtn { position: absolute !important }")
     assert page.evaluate("matchMedia('(hover: none)').matches")
-    assert page.locator("#code button.copybtn").last.is_visible()
+    assert page.locator("#code .cell_input button.copybtn").last.is_visible()
     assert bool(sight.look(page, "copying")) == fault
 
 

@@ -24,12 +24,12 @@ const show_contents = () => {
   }
 };
 
-// The theme scrolls the contents to where they were on the page before, which may be far from this one.
+// The contents scroll to the current chapter, where it would not be in view.
 const show_here = () => {
-  const sidebar = document.getElementById("pst-primary-sidebar"), link = sidebar?.querySelector(".bd-docs-nav li.current > a");
+  const nav = document.querySelector(".sidebar-primary-item:has(.bd-docs-nav)"), link = nav?.querySelector("li.current > a");
   if (!link?.checkVisibility()) return;
-  const { top, bottom } = link.getBoundingClientRect();
-  if (top < 180 || bottom > innerHeight) sidebar.scrollTop += top - innerHeight / 2; // the search lies above 180
+  const { top, bottom } = link.getBoundingClientRect(), { top: above, height } = nav.getBoundingClientRect();
+  if (top < above || bottom > innerHeight) nav.scrollTop += top - above - height / 2;
 };
 addEventListener("load", show_here);
 
