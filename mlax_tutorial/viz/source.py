@@ -31,6 +31,7 @@ def show_source(*things) -> Source:
       >>> from mlax_tutorial import nn
       >>> show_source(nn.Layer.init)
       def init(self, key: jax.Array, x: Any, **inputs) -> tuple[Any, Any]:
+          self.check_input(x)
           return (), ()
     """
     return Source("\n\n".join(_without_docstrings(inspect.getsource(thing)) for thing in things))

@@ -1,7 +1,7 @@
 """The search: an index of the book's sections, made from the built pages, and their texts for excerpts; `search.js` asks them.
 
 Sphinx's own index knows pages, not sections, and its search loads each page that it found to quote from it. Here `search-index.js`
-holds where each word stands, and `search/PAGE.js` the text of a page, of which the script loads a few. They are scripts, not JSON, so
+holds where each word stands, and `search/PAGE.index.js` the text of a page, of which the script loads a few. They are scripts, not JSON, so
 that they can be loaded from a folder as well as from a server.
 
 What a reader should find out for themselves is not told: the words of an answer to a prediction lead to its section, and no
@@ -219,7 +219,7 @@ def write(app, exception):
     folder.mkdir(exist_ok=True)
     known = set()
     for name, (_, sections) in pages.items():
-        path = folder / f"{name.replace('/', '-')}.js"
+        path = folder / f"{name.replace('/', '-')}.index.js"
         known.add(path)
         path.write_text(
             script("book.quote", {"page": name, "texts": [s.text for s in sections]}), encoding="utf-8"

@@ -38,7 +38,7 @@ const fetched = new Map();
 const text_of = async ({ page, at }) => {
   if (!fetched.has(page)) {
     if (fetched.size >= QUOTED) return "";
-    fetched.set(page, load(`search/${page.replaceAll("/", "-")}.js`).catch(() => {}));
+    fetched.set(page, load(`search/${page.replaceAll("/", "-")}.index.js`).catch(() => {}));
   }
   await fetched.get(page);
   return texts.get(page)?.[at] ?? "";
