@@ -27,7 +27,12 @@ class ThisPython(KernelSpecManager):
         if kernel_name not in self._chapters:
             raise NoSuchKernel(kernel_name)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
-        return KernelSpec(argv=command, display_name=kernel_name, language="python")
+        return KernelSpec(
+            argv=command,
+            display_name=kernel_name,
+            language="python",
+            metadata={"supported_encryption": ["curve"]},
+        )
 
 
 class Kernels(AsyncMappingKernelManager):
@@ -39,6 +44,7 @@ class Kernels(AsyncMappingKernelManager):
             kernel_spec_manager=ThisPython(chapters),
             connection_dir=str(folder),
             buffer_offline_messages=False,
+            transport_encryption="required",  # any user of the machine can connect to a kernel's ports
             context=zmq.asyncio.Context.instance(),  # one of its own would be waited for at the end, perhaps forever
         )
         self._chapters = chapters
