@@ -74,11 +74,11 @@ def _cell(cell):
     }
 
 
-def live(page, chapter, nonce):
+def live(page, chapter, nonce, key):
     """A page with what makes it live: one link and one script."""
     added = (
         '<link rel="stylesheet" href="/live/live.css" />\n'
-        f'<script defer src="/live/live.js" nonce="{nonce}" data-chapter="{chapter}"></script>\n'
+        f'<script defer src="/live/live.js" nonce="{nonce}" data-chapter="{chapter}" data-key="{key}"></script>\n'
     )
     before, end, after = page.rpartition("</body>")
     return before + added + end + after if end else page + added

@@ -1,7 +1,7 @@
 """The server of the live pages. Its whole list of addresses stands in `application`: what is not there, there is not.
 
-Nobody gets in without the token: from this machine alone, from a page of this server alone. What a reader's own Jupyter is
-configured to do has no say.
+Nobody gets in without the token: from this machine alone, from a page of this server alone. A cookie keeps the pages open;
+kernels ask for the token each time. What a reader's own Jupyter is configured to do has no say.
 """
 
 import asyncio
@@ -73,7 +73,10 @@ class Page(JupyterHandler):
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Content-Security-Policy", policy(page, nonce, self.request.host))
         chapter = file.stem if file.stem in self.settings["book"].chapters else ""
-        self.finish(live(page, chapter, nonce))
+        key = self.identity_provider.token if self.token_authenticated else ""
+        if key:
+            self.set_header("Cache-Control", "no-store")
+        self.finish(live(page, chapter, nonce, key))
 
     def get_login_url(self):
         raise web.HTTPError(403)  # no form: the address with the token is the only way in
@@ -97,7 +100,21 @@ class Part(Page):
         self.send(STATIC / name)
 
 
-class Channels(KernelWebsocketHandler):
+class Closed:
+    """What runs code asks for the token each time. A cookie would not do: a browser sends it to every port of this machine,
+    and another user's server may listen there.
+    """
+
+    async def prepare(self, **kwargs):
+        await super().prepare(**kwargs)
+        if not self.token_authenticated:
+            raise web.HTTPError(403)
+
+    def skip_check_origin(self):  # the token excuses no foreign origin
+        return False
+
+
+class Channels(Closed, KernelWebsocketHandler):
     """A kernel's messages. A refusal says nothing."""
 
     def write_error(self, status_code, **kwargs):
@@ -129,7 +146,13 @@ def application(book, kernels, door):
     return web.Application(
         [
             # /api/kernels: start, interrupt, restart and end one; its messages
-            *((path, Channels if each is KernelWebsocketHandler else each) for path, each in kernel_handlers),
+            *(
+                (
+                    path,
+                    Channels if each is KernelWebsocketHandler else type(each.__name__, (Closed, each), {}),
+                )
+                for path, each in kernel_handlers
+            ),
             (r"/live/cells/(\w+)", Cells),
             (r"/live/progress", Progress),
             (r"/live/(live\.(?:js|css))", Part),

@@ -48,11 +48,16 @@ class Server:
     """A running server; `get` and `post` send what they are told, as it is, and give status, headers and text."""
 
     def __init__(self, process, address, home):
-        self.process, self.progress = process, home / "progress.json"
+        self.process, self.home, self.progress = process, home, home / "progress.json"
         self.host, self.token = re.fullmatch(
             r"http://([\d.:]+)/book/welcome.html\?token=(\w+)", address
         ).groups()
         self.cookies = {}
+
+    @property
+    def key(self):
+        """What kernels ask for each time."""
+        return {"Authorization": f"token {self.token}"}
 
     def get(self, path, **headers):
         return self.ask("GET", path, headers=headers)
@@ -97,6 +102,7 @@ def started(built, home):
             "JAX_PLATFORMS": "cpu",
             "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
             "IPYTHONDIR": str(home / "ipython"),
+            "TMPDIR": str(home),
         },
     )
     try:

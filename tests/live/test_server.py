@@ -10,6 +10,8 @@ import socket
 import time
 
 import pytest
+import zmq
+from jupyter_client.blocking import BlockingKernelClient
 
 from mlax_tutorial.live import book
 from mlax_tutorial.live.kernels import MOST
@@ -30,7 +32,7 @@ EVERYTHING = [
 
 
 def start(server, chapter="one", **headers):
-    return server.post("/api/kernels", {"name": chapter}, X_XSRFToken=server.cookies.get("_xsrf"), **headers)
+    return server.post("/api/kernels", {"name": chapter}, **(server.key | headers))
 
 
 def channels(server, kernel, **headers):
@@ -41,7 +43,9 @@ def channels(server, kernel, **headers):
         "Sec_WebSocket_Version": "13",
         "Sec_WebSocket_Key": base64.b64encode(bytes(16)).decode(),
     }
-    return server.get(f"/api/kernels/{kernel}/channels?session_id=test", **upgrade, **headers)[0]
+    return server.get(f"/api/kernels/{kernel}/channels?session_id=test", **(upgrade | server.key | headers))[
+        0
+    ]
 
 
 # Who gets in
@@ -57,7 +61,29 @@ def test_nothing_without_the_token(server, path, token):
 
 
 def test_no_kernel_without_the_token(server):
-    assert start(server)[0] == 403
+    assert start(server, Authorization=None)[0] == 403
+    assert start(server, Authorization="token wrong")[0] == 403
+
+
+def test_the_cookies_alone_open_pages_and_no_kernel(inside):
+    """A browser sends them to every port of this machine: whoever listens there has them."""
+    kernel = json.loads(start(inside)[2])["id"]
+    own = {"Authorization": None, "X_XSRFToken": inside.cookies["_xsrf"]}
+    assert inside.get("/book/one.html")[0] == 200
+    assert start(inside, "two", **own)[0] == 403
+    assert channels(inside, kernel, **own) == 403
+    assert inside.get("/api/kernels", **own)[0] == 403
+    for action in ("restart", "interrupt"):
+        assert inside.post(f"/api/kernels/{kernel}/{action}", **own)[0] == 403
+    assert inside.ask("DELETE", f"/api/kernels/{kernel}", headers=own)[0] == 403
+    assert [each["id"] for each in json.loads(inside.get("/api/kernels", **inside.key)[2])] == [kernel]
+    assert inside.ask("DELETE", f"/api/kernels/{kernel}", headers=inside.key)[0] == 204
+
+
+def test_the_page_that_the_token_opens_brings_it_and_no_other_page_does(inside):
+    _, headers, text = inside.get(f"/book/one.html?token={inside.token}")
+    assert f'data-key="{inside.token}"' in text and headers["Cache-Control"] == "no-store"
+    assert 'data-key=""' in inside.get("/book/one.html")[2]
 
 
 def test_the_token_opens_and_a_cookie_keeps_open(server):
@@ -91,16 +117,17 @@ def test_a_foreign_host_is_refused(inside, host):
 
 
 def test_a_foreign_origin_is_refused(inside):
-    for path in ("/live/cells/one", "/live/progress", "/api/kernels"):
+    for path in ("/live/cells/one", "/live/progress"):
         assert inside.get(path, Origin="http://evil.example")[0] == 404
+    assert inside.get("/api/kernels", Origin="http://evil.example", **inside.key)[0] == 404
     assert start(inside, Origin="http://evil.example")[0] in (403, 404)
-    assert "Access-Control-Allow-Origin" not in inside.get("/api/kernels")[1]
+    assert not inside.get("/api/kernels", **inside.key)[1]["Access-Control-Allow-Origin"]
 
 
 def test_a_request_that_changes_something_must_come_from_a_page(inside):
     assert inside.post("/api/kernels", {"name": "one"})[0] == 403
     assert inside.post("/api/kernels", {"name": "one"}, X_XSRFToken="guessed")[0] == 403
-    assert inside.get("/api/kernels")[2] == "[]"
+    assert inside.get("/api/kernels", **inside.key)[2] == "[]"
 
 
 def test_it_listens_on_this_machine_alone(server):
@@ -195,9 +222,27 @@ def test_a_chapter_has_one_kernel_and_only_a_page_of_ours_hears_it(inside):
     assert start(inside, "six")[0] == 404
     assert channels(inside, kernel, Origin="http://evil.example") == 403
     assert channels(inside, kernel, Origin="http://127.0.0.1:1") == 403
-    assert channels(inside, kernel, Cookie=None) == 403
+    assert channels(inside, kernel, Authorization=None) == 403
     assert channels(inside, kernel, Host="evil.example") == 403
     assert channels(inside, kernel, Origin=f"http://{inside.host}") == 101
+
+
+def test_nobody_listens_in_on_a_kernel(server):
+    kernel = json.loads(start(server)[2])["id"]
+    (file,) = server.home.glob(f"live-*/kernel-{kernel}.json")
+    client = BlockingKernelClient(connection_file=str(file))
+    client.load_connection_file()
+    with zmq.Context() as context, context.socket(zmq.SUB) as stranger:
+        stranger.linger = 0
+        stranger.subscribe("")
+        stranger.connect(f"tcp://{client.ip}:{client.iopub_port}")
+        client.start_channels()
+        client.wait_for_ready(timeout=60)
+        heard = []
+        client.execute_interactive("print('a secret')", output_hook=heard.append, timeout=60)
+        client.stop_channels()
+        assert "a secret\n" in [each["content"].get("text") for each in heard]
+        assert not stranger.poll(500)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes as Linux shows them")
@@ -205,11 +250,13 @@ def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
     with started(built, tmp_path) as server:
         server.enter()
         ids = [json.loads(start(server, name)[2])["id"] for name in ("one", "two", "three", "four", "five")]
-        assert {each["id"] for each in json.loads(server.get("/api/kernels")[2])} == set(ids[-MOST:])
+        assert {each["id"] for each in json.loads(server.get("/api/kernels", **server.key)[2])} == set(
+            ids[-MOST:]
+        )
         children = child_processes(server.process.pid)
         assert len(children) == MOST
         # At the worst moment: one of them is about to start anew.
-        server.post(f"/api/kernels/{ids[-1]}/restart", X_XSRFToken=server.cookies["_xsrf"], wait=False)
+        server.post(f"/api/kernels/{ids[-1]}/restart", wait=False, **server.key)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 0
     assert not [each for each in children if alive(each)]

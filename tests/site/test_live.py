@@ -226,6 +226,11 @@ def test_two_chapters_at_once(opened):
     for reader, value in ((first, "1"), (second, "2")):
         reader.run(reader.cell(2), "print(value)")
         expect(reader.cell(2).locator(".cell_output")).to_have_text(value)
+    # A page without the token in its address, as links lead there, runs too.
+    first.page.goto(first.served.split("?")[0])
+    expect(first.button("Interrupt")).to_be_visible()
+    first.run(first.cell(2), "print(value)")
+    expect(first.cell(2).locator(".cell_output")).to_have_text("1")
     second.afresh()
     exercise = second.page.locator("section.book-exercise div.cell").first
     second.run(exercise)  # which needs what cells above import, and they have not run
