@@ -8,11 +8,15 @@ import asyncio
 import html
 import logging
 import mimetypes
+import os
 import pathlib
 import secrets
 import signal
+import socket
+import sys
 import tempfile
 import threading
+import time
 import webbrowser
 
 from jupyter_server.auth import AllowAllAuthorizer, IdentityProvider
@@ -29,23 +33,65 @@ from mlax_tutorial.live.kernels import Kernels
 
 ADDRESS = "127.0.0.1"
 PORT = 8810  # always the same if it is free: a browser keeps what was edited by address and port
+SOON = 60  # seconds until the key of the browser that the server opens is good for nothing
 STATIC = pathlib.Path(__file__).parent / "static"
 BYTES_A_SECOND = 3e6  # of what a kernel prints; more is dropped, and the page says so
 
 
+def owner(client, server):
+    """Which user's program connected from `client` to `server`, two addresses; -1 if there is none, None where the system does
+    not tell.
+    """
+    try:
+        lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return None
+    ends = [
+        f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
+        for host, port in (client, server)
+    ]
+    established = [*ends, "01"]
+    return next((int(each[7]) for each in map(str.split, lines) if each[1:4] == established), -1)
+
+
+def _of_this_user(request):
+    connected = request.connection.stream.socket
+    uid = owner(connected.getpeername(), connected.getsockname())
+    return uid is None or uid in (
+        0,
+        os.getuid(),
+    )  # root reads everything anyway, and relays for a browser on Windows
+
+
 class Door(IdentityProvider):
-    """Asks for the token. The browser that the server opens gets a key that opens once, since any user of the machine may
-    read with which address a program was started.
+    """Asks for the token. Any user of the machine may read with which address a program was started, so the browser that the
+    server opens gets a key instead: it opens once, soon, before anybody came in with the token, and to the same user alone.
     """
 
-    once = ""
+    once, until = "", 0.0
+
+    def admit_once(self):
+        """A new key."""
+        self.once, self.until = secrets.token_hex(24), time.monotonic() + SOON
+        return self.once
 
     def get_token(self, handler):
         given = super().get_token(handler)
-        if self.once and secrets.compare_digest((given or "").encode(), self.once.encode()):
-            self.once = ""
-            return self.token
+        if self.once and given:
+            if self._same(given, self.token):
+                self.once = ""
+            elif (
+                self._same(given, self.once)
+                and time.monotonic() < self.until
+                and _of_this_user(handler.request)
+            ):
+                self.once = ""
+                return self.token
         return given
+
+    @staticmethod
+    def _same(given, key):
+        return secrets.compare_digest(given.encode(), key.encode())
 
 
 class Page(JupyterHandler):
@@ -205,8 +251,7 @@ async def _serve(folder, port, open_browser):
             except NotImplementedError:  # on Windows Ctrl-C raises KeyboardInterrupt
                 pass
         if open_browser:
-            door.once = secrets.token_hex(24)
-            threading.Thread(target=webbrowser.open, args=[first + door.once], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[first + door.admit_once()], daemon=True).start()
         try:
             await ended.wait()
         finally:

@@ -14,6 +14,7 @@ import zmq
 from jupyter_client.blocking import BlockingKernelClient
 
 from mlax_tutorial.live import book
+from mlax_tutorial.live import server as server_module
 from mlax_tutorial.live.kernels import MOST
 from mlax_tutorial.live.server import Door
 from tests.live.conftest import PAGE, started
@@ -96,17 +97,44 @@ def test_the_token_opens_and_a_cookie_keeps_open(server):
     server.cookies = {}
 
 
-def test_the_key_for_the_browser_opens_once():
-    class Handler:
+def test_the_key_for_the_browser_opens_once_and_soon_and_to_this_user(monkeypatch):
+    class Knock:
+        def __init__(self, given):
+            self.given, self.request = given, self
+            self.headers = {}
+
         def get_argument(self, name, default):
-            return "key"
+            return self.given
 
-        class request:
-            headers = {}
+    def given(key):
+        return door.get_token(Knock(key))
 
+    ours = True
+    monkeypatch.setattr(server_module, "_of_this_user", lambda request: ours)
     door = Door(token="token")
-    door.once = "key"
-    assert [door.get_token(Handler()), door.get_token(Handler())] == ["token", "key"]
+    key = door.admit_once()
+    assert [given("wrong"), given(key), given(key)] == ["wrong", "token", key]
+    key = door.admit_once()
+    assert [given("token"), given(key)] == ["token", key], "somebody is in"
+    key, ours = door.admit_once(), False
+    assert given(key) == key
+    ours = True
+    monkeypatch.setattr(server_module, "SOON", -1)
+    key = door.admit_once()
+    assert given(key) == key, "it is too late"
+
+
+@pytest.mark.skipif(not os.path.isfile("/proc/net/tcp"), reason="the system does not tell")
+def test_whose_program_connected():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ends = listening.getsockname()
+        with socket.create_connection(ends) as client:
+            accepted, peer = listening.accept()
+            with accepted:
+                assert server_module.owner(peer, ends) == os.getuid()
+                assert server_module.owner(ends, ends) == -1
+                client.close()
+                assert server_module.owner(peer, ends) == -1, "what is closed is nobody's"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.7:8810"])
