@@ -61,7 +61,9 @@ class Kernels(AsyncMappingKernelManager):
                     return kernel_id
             if len(self) >= MOST:
                 await self._make_room()
-            return await super().start_kernel(kernel_name=kernel_name)
+            kernel_id = await super().start_kernel(kernel_name=kernel_name)
+            self._wait(kernel_id)  # perhaps its page is closed already
+            return kernel_id
 
     async def _make_room(self):
         left = [each for each in self.list_kernel_ids() if self._kernel_connections.get(each, 0) <= 0]
@@ -81,17 +83,20 @@ class Kernels(AsyncMappingKernelManager):
 
     def notify_disconnect(self, kernel_id):
         super().notify_disconnect(kernel_id)
-        if (
-            kernel_id in self
-            and self._kernel_connections.get(kernel_id, 0) <= 0
-            and kernel_id not in self._leaving
-        ):
+        self._wait(kernel_id)
+
+    def _wait(self, kernel_id):
+        if kernel_id not in self._leaving and self._alone(kernel_id):
             self._leaving[kernel_id] = ioloop.IOLoop.current().call_later(PATIENCE, self._end, kernel_id)
+
+    def _alone(self, kernel_id):
+        return kernel_id in self and self._kernel_connections.get(kernel_id, 0) <= 0
 
     async def _end(self, kernel_id):
         self._leaving.pop(kernel_id, None)
-        if kernel_id in self:
-            await self.shutdown_kernel(kernel_id, now=True)
+        async with self._one_at_a_time:
+            if self._alone(kernel_id):
+                await self.shutdown_kernel(kernel_id, now=True)
 
     async def end(self):
         """Ends all of them."""

@@ -1,5 +1,6 @@
 """Who gets in, what is served, and what becomes of kernels."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -8,12 +9,14 @@ import re
 import signal
 import socket
 import time
+import types
 
 import pytest
 import zmq
 from jupyter_client.blocking import BlockingKernelClient
+from tornado import web
 
-from mlax_tutorial.live import book
+from mlax_tutorial.live import book, kernels
 from mlax_tutorial.live import server as server_module
 from mlax_tutorial.live.kernels import MOST
 from mlax_tutorial.live.server import Door
@@ -271,6 +274,35 @@ def test_nobody_listens_in_on_a_kernel(server):
         client.stop_channels()
         assert "a secret\n" in [each["content"].get("text") for each in heard]
         assert not stranger.poll(500)
+
+
+@pytest.fixture
+def few(monkeypatch, tmp_path):
+    """Kernels that are names alone."""
+
+    async def start_kernel(self, *, kernel_name):
+        self._kernels[kernel_name] = types.SimpleNamespace(kernel_name=kernel_name)
+        return kernel_name
+
+    async def shutdown_kernel(self, kernel_id, now):
+        await asyncio.sleep(0)
+        if self._kernels.pop(kernel_id, None) is None:
+            raise web.HTTPError(404)
+
+    monkeypatch.setattr(kernels.AsyncMappingKernelManager, "start_kernel", start_kernel)
+    monkeypatch.setattr(kernels.AsyncMappingKernelManager, "shutdown_kernel", shutdown_kernel)
+    return lambda: kernels.Kernels(["one", "two", "three"], tmp_path)
+
+
+def test_a_kernel_whose_page_never_connects_is_ended(few, monkeypatch):
+    async def leaves():
+        running = few()
+        await running.start_kernel(kernel_name="one")
+        while "one" in running:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(kernels, "PATIENCE", 0.01)
+    asyncio.run(asyncio.wait_for(leaves(), 60))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes as Linux shows them")
