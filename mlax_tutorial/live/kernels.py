@@ -50,12 +50,15 @@ class Kernels(AsyncMappingKernelManager):
         self._chapters = chapters
         self._one_at_a_time = asyncio.Lock()
         self._leaving = {}
+        self._closed = False
 
     async def start_kernel(self, *, kernel_name=None, **ignored):
         """The id of the chapter's kernel, which is started if it does not run yet."""
         if kernel_name not in self._chapters:
             raise web.HTTPError(404, f"the book has no chapter {kernel_name!r}")
         async with self._one_at_a_time:
+            if self._closed:
+                raise web.HTTPError(503, "the server ends")
             for kernel_id in self.list_kernel_ids():
                 if self.get_kernel(kernel_id).kernel_name == kernel_name:
                     return kernel_id
@@ -99,11 +102,17 @@ class Kernels(AsyncMappingKernelManager):
                 await self.shutdown_kernel(kernel_id, now=True)
 
     async def end(self):
-        """Ends all of them."""
-        for kernel_id in self.list_kernel_ids():
-            for _ in range(100):
-                try:
-                    await self.shutdown_kernel(kernel_id, now=True)
-                    break
-                except asyncio.InvalidStateError:  # it is just about to start anew
-                    await asyncio.sleep(0.1)
+        """Ends all of them, also one that starts just now; no other starts from then on."""
+        self._closed = True
+        async with self._one_at_a_time:
+            for kernel_id in self.list_kernel_ids():
+                for _ in range(100):
+                    if kernel_id not in self:
+                        break
+                    try:
+                        await self.shutdown_kernel(kernel_id, now=True)
+                    except (
+                        asyncio.InvalidStateError,
+                        web.HTTPError,
+                    ):  # just about to start anew, or gone meanwhile
+                        await asyncio.sleep(0.1)

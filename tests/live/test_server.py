@@ -305,6 +305,29 @@ def test_a_kernel_whose_page_never_connects_is_ended(few, monkeypatch):
     asyncio.run(asyncio.wait_for(leaves(), 60))
 
 
+def test_all_kernels_end_though_some_go_or_start_meanwhile(few):
+    async def ends():
+        running = few()
+        for name in ("one", "two", "three"):
+            await running.start_kernel(kernel_name=name)
+        ending = asyncio.create_task(running.end())
+        await asyncio.sleep(0)
+        del running._kernels["one"], running._kernels["two"]  # they die
+        late = asyncio.create_task(running.start_kernel(kernel_name="one"))
+        await ending
+        with pytest.raises(web.HTTPError, match="503"):
+            await late
+        assert not running.list_kernel_ids()
+
+        running = few()
+        starting = asyncio.create_task(running.start_kernel(kernel_name="one"))
+        await asyncio.sleep(0)
+        await running.end()
+        assert starting.done() and not running.list_kernel_ids()
+
+    asyncio.run(asyncio.wait_for(ends(), 60))
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes as Linux shows them")
 def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
     with started(built, tmp_path) as server:
