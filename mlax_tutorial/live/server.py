@@ -245,7 +245,8 @@ async def _serve(folder, port, open_browser):
             f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
         )
         ended = asyncio.Event()
-        for each in (signal.SIGINT, signal.SIGTERM):
+        hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # its terminal is closed
+        for each in (signal.SIGINT, signal.SIGTERM, hangup):
             try:
                 asyncio.get_running_loop().add_signal_handler(each, ended.set)
             except NotImplementedError:  # on Windows Ctrl-C raises KeyboardInterrupt

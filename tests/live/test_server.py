@@ -346,6 +346,15 @@ def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
     assert not any(str(tmp_path) in environment(each) for each in os.listdir("/proc") if each.isdigit())
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signal")
+def test_a_closed_terminal_ends_it_and_leaves_nothing(built, tmp_path):
+    with started(built, tmp_path) as server:
+        assert list(tmp_path.glob("live-*"))
+        server.process.send_signal(signal.SIGHUP)
+        assert server.process.wait(60) == 0
+    assert not list(tmp_path.glob("live-*"))
+
+
 def child_processes(parent):
     listed = [int(each) for each in os.listdir("/proc") if each.isdigit()]
     return [each for each in listed if status(each, "PPid") == str(parent)]
