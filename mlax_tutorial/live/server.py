@@ -241,9 +241,6 @@ async def _serve(folder, port, open_browser):
         sockets = _listen(port)
         server.add_sockets(sockets)
         first = f"http://{ADDRESS}:{sockets[0].getsockname()[1]}/book/welcome.html?token="
-        print(
-            f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
-        )
         ended = asyncio.Event()
         hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # its terminal is closed
         for each in (signal.SIGINT, signal.SIGTERM, hangup):
@@ -251,6 +248,9 @@ async def _serve(folder, port, open_browser):
                 asyncio.get_running_loop().add_signal_handler(each, ended.set)
             except NotImplementedError:  # on Windows Ctrl-C raises KeyboardInterrupt
                 pass
+        print(
+            f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
+        )
         if open_browser:
             threading.Thread(target=webbrowser.open, args=[first + door.admit_once()], daemon=True).start()
         try:
