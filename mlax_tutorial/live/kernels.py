@@ -5,6 +5,7 @@ half a gigabyte, so there are never more than a few.
 """
 
 import asyncio
+import pathlib
 import sys
 
 import zmq.asyncio
@@ -17,20 +18,25 @@ PATIENCE = 600  # seconds that a kernel without a page is kept
 
 
 class ThisPython(KernelSpecManager):
-    """Knows one command, whatever kernels the machine has: the interpreter that runs the server."""
+    """Knows one command, whatever kernels the machine has: the interpreter that runs the server, without the reader's own
+    settings of IPython.
+    """
 
-    def __init__(self, chapters, **kwargs):
+    def __init__(self, chapters, folder, **kwargs):
         super().__init__(**kwargs)
         self._chapters = chapters
+        self._settings = str(pathlib.Path(folder) / "ipython")
 
     def get_kernel_spec(self, kernel_name):
         if kernel_name not in self._chapters:
             raise NoSuchKernel(kernel_name)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
+        command += ["--IPKernelApp.exec_PYTHONSTARTUP=False"]
         return KernelSpec(
             argv=command,
             display_name=kernel_name,
             language="python",
+            env={"IPYTHONDIR": self._settings},
             metadata={"supported_encryption": ["curve"]},
         )
 
@@ -41,7 +47,7 @@ class Kernels(AsyncMappingKernelManager):
     def __init__(self, chapters, folder):
         # What a kernel prints while no page listens is dropped: it could be without end.
         super().__init__(
-            kernel_spec_manager=ThisPython(chapters),
+            kernel_spec_manager=ThisPython(chapters, folder),
             connection_dir=str(folder),
             buffer_offline_messages=False,
             transport_encryption="required",  # any user of the machine can connect to a kernel's ports

@@ -92,6 +92,9 @@ class Server:
 
 @contextlib.contextmanager
 def started(built, home):
+    (home / "ipython" / "profile_default" / "startup").mkdir(parents=True)
+    for file in ("startup.py", "ipython/profile_default/startup/own.py"):
+        (home / file).write_text("what_the_reader_always_wants = 1")
     process = subprocess.Popen(
         [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(built)],
         stdout=subprocess.PIPE,
@@ -102,6 +105,7 @@ def started(built, home):
             "JAX_PLATFORMS": "cpu",
             "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
             "IPYTHONDIR": str(home / "ipython"),
+            "PYTHONSTARTUP": str(home / "startup.py"),
             "TMPDIR": str(home),
         },
     )

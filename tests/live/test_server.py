@@ -258,22 +258,36 @@ def test_a_chapter_has_one_kernel_and_only_a_page_of_ours_hears_it(inside):
     assert channels(inside, kernel, Origin=f"http://{inside.host}") == 101
 
 
-def test_nobody_listens_in_on_a_kernel(server):
+@pytest.fixture
+def client(server):
+    """Talks to a kernel with what stands in its connection file."""
     kernel = json.loads(start(server)[2])["id"]
     (file,) = server.home.glob(f"live-*/kernel-{kernel}.json")
     client = BlockingKernelClient(connection_file=str(file))
     client.load_connection_file()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    yield client
+    client.stop_channels()
+
+
+def printed(client, code):
+    heard = []
+    client.execute_interactive(code, output_hook=heard.append, timeout=60)
+    return "".join(each["content"].get("text", "") for each in heard)
+
+
+def test_nobody_listens_in_on_a_kernel(client):
     with zmq.Context() as context, context.socket(zmq.SUB) as stranger:
         stranger.linger = 0
         stranger.subscribe("")
         stranger.connect(f"tcp://{client.ip}:{client.iopub_port}")
-        client.start_channels()
-        client.wait_for_ready(timeout=60)
-        heard = []
-        client.execute_interactive("print('a secret')", output_hook=heard.append, timeout=60)
-        client.stop_channels()
-        assert "a secret\n" in [each["content"].get("text") for each in heard]
+        assert printed(client, "print('a secret')") == "a secret\n"
         assert not stranger.poll(500)
+
+
+def test_what_the_reader_has_set_for_ipython_has_no_say(client):
+    assert printed(client, "print('what_the_reader_always_wants' in globals())") == "False\n"
 
 
 @pytest.fixture
