@@ -118,7 +118,7 @@ class Page(JupyterHandler):
         self.xsrf_token  # noqa: B018  (sets its cookie, which each request of the page must repeat)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Content-Security-Policy", policy(page, nonce, self.request.host))
-        chapter = file.stem if file.stem in self.settings["book"].chapters else ""
+        chapter = self.settings["book"].chapter(file)
         key = self.identity_provider.token if self.token_authenticated else ""
         if key:
             self.set_header("Cache-Control", "no-store")

@@ -25,6 +25,8 @@ def built(tmp_path_factory):
     for folder in ("book", "_sources/book", "_static"):
         (book / folder).mkdir(parents=True)
     (book / "index.html").write_text(PAGE)
+    (book / "book" / "reference").mkdir()
+    (book / "book" / "reference" / "one.html").write_text(PAGE)
     (book / "_static" / "style.css").write_text("p { color: red }")
     (book / "leading_out.txt").symlink_to(outside / "secret.txt")
     for name in ("one", "two", "three", "four", "five"):

@@ -212,6 +212,7 @@ def test_pages_are_those_of_the_site_with_one_link_and_one_script(inside, built)
         text = text.replace(each, "")
     assert text == PAGE == (built / "book" / "one.html").read_text()
     assert 'data-chapter=""' in inside.get("/index.html")[2]
+    assert 'data-chapter=""' in inside.get("/book/reference/one.html")[2], "the name is that of a chapter"
     assert inside.get("/_static/style.css")[2] == "p { color: red }"
 
 
