@@ -235,6 +235,11 @@ def test_two_chapters_at_once(opened):
     exercise = second.page.locator("section.book-exercise div.cell").first
     second.run(exercise)  # which needs what cells above import, and they have not run
     expect(exercise.locator(".cell_output")).to_contain_text("not attempted yet")
+    # What has run is not run again behind it: the reader may have changed what it made.
+    second.run(second.cell(2), '"""\nimport no_such_module\n"""\nimport math as name')
+    second.run(second.cell(3), "name = 'mine'")
+    second.run(exercise, "print(name)")
+    expect(exercise.locator(".cell_output")).to_have_text("mine")
 
 
 def test_a_name_that_is_missing_brings_the_cells_above(opened):

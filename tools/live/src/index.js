@@ -2,6 +2,7 @@
 //
 // The server adds this script to the pages of the public site, and to nothing else.
 
+import { pythonLanguage } from "@codemirror/lang-python";
 import { Cell } from "./cell.js";
 import { button, element } from "./element.js";
 import { ask, Kernel } from "./kernel.js";
@@ -115,10 +116,13 @@ class Notebook {
     return this.cells[this.cells.indexOf(cell) + 1];
   }
 
-  // What the cells above import, so that an exercise can be tried before they have run.
+  // What the cells above import that have not run yet, so that an exercise can be tried before them.
   imports(cell) {
-    const lines = this.above(cell).flatMap((each) => each.text.split("\n"));
-    return lines.filter((line) => /^(import|from) .*[^(\\,]$/.test(line)).join("\n");
+    return this.above(cell).filter((each) => !each.ran).flatMap(({ text }) => {
+      const whole = pythonLanguage.parser.parse(text).topNode;
+      const places = [whole, ...whole.getChildren("StatementGroup")].flatMap((each) => each.getChildren("ImportStatement"));
+      return places.map(({ from, to }) => text.slice(from, to));
+    }).join("\n");
   }
 
   // Runs cells one after the other; an error ends the row. `open` lifts the lid of a prediction, which running many leaves shut.
