@@ -251,6 +251,10 @@ async def _serve(folder, port, open_browser):
         print(
             f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
         )
+        if port and sockets[0].getsockname()[1] != port:
+            print(
+                f"Port {port} is taken. What you changed in the book there stays there, and does not show here."
+            )
         if open_browser:
             threading.Thread(target=webbrowser.open, args=[first + door.admit_once()], daemon=True).start()
         try:

@@ -402,6 +402,19 @@ def status(process, field):
 # The command
 
 
+def test_another_port_is_spoken_of(built, monkeypatch, capsys):
+    async def serve():
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            serving = asyncio.create_task(server_module._serve(built, port, open_browser=False))
+            while "live at" not in (said := capsys.readouterr().out):
+                await asyncio.sleep(0.01)
+            serving.cancel()
+            assert f"Port {port} is taken." in said
+
+    asyncio.run(asyncio.wait_for(serve(), 60))
+
+
 def test_without_a_book_it_says_what_to_do(tmp_path, capsys):
     from mlax_tutorial.__main__ import main
 

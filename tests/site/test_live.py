@@ -158,6 +158,31 @@ def test_an_exercise_is_failed_hinted_solved_and_remembered(opened, home):
     assert "    ...  # your code" in reader.text(cell)
 
 
+REFUSES = """Storage.prototype.setItem = function (key) {
+  if (key.startsWith("live:")) throw new DOMException("full", "QuotaExceededError");
+}"""
+
+
+def test_what_is_written_shows_in_the_other_window_and_is_not_lost_without_a_word(opened):
+    first, second = opened("welcome"), opened("welcome")
+    first.write(first.cell(3), "first = 1")
+    expect(second.cell(3).locator(".cm-line")).to_have_text(["first = 1"])
+    first.cell(3).get_by_role("button", name="Reset").click()
+    expect(second.cell(3).locator(".cm-line")).not_to_have_text(["first = 1"])
+
+    asked = []
+    second.page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    second.open("welcome")
+    assert not asked
+    second.page.context.add_init_script(REFUSES)
+    second.open("welcome")
+    second.write(second.cell(3), "lost = True")
+    second.until("This browser keeps nothing")
+    second.open("welcome")
+    assert asked == ["beforeunload"]
+    assert second.text(second.cell(3)) != ["lost = True"]
+
+
 def test_a_prediction_stays_shut_when_all_is_run_and_opens_when_it_is(opened):
     reader = opened("welcome")
     cell = reader.page.locator("#book div.tag_predict").first
