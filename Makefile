@@ -69,7 +69,7 @@ live: book ## open the book with a kernel behind its pages: read, run and solve 
 	$(PYTHON) -m mlax_tutorial live
 
 live-bundle: ## build the script of the live pages anew from tools/live (needs npm)
-	npm ci --prefix tools/live --no-audit --no-fund
+	npm ci --prefix tools/live --no-audit --no-fund --ignore-scripts
 	node tools/live/build.mjs
 
 pdf: book ## print the book: a PDF, offered for download on its pages; needs Chromium

@@ -57,6 +57,11 @@ class Book:
         """From a chapter's name to its notebook."""
         return {path.stem: path for path in sorted(self.folder.glob("_sources/book/*.ipynb"))}
 
+    def chapter(self, file):
+        """The chapter whose page a file is; an empty string for all other files."""
+        name = file.stem
+        return name if file == self.folder / "book" / f"{name}.html" and name in self.chapters else ""
+
     def cells(self, chapter):
         """The code cells of a chapter, in their order: what a page needs to run them."""
         notebook = json.loads(self.chapters[chapter].read_text(encoding="utf-8"))
@@ -74,11 +79,11 @@ def _cell(cell):
     }
 
 
-def live(page, chapter, nonce):
+def live(page, chapter, nonce, key):
     """A page with what makes it live: one link and one script."""
     added = (
         '<link rel="stylesheet" href="/live/live.css" />\n'
-        f'<script defer src="/live/live.js" nonce="{nonce}" data-chapter="{chapter}"></script>\n'
+        f'<script defer src="/live/live.js" nonce="{nonce}" data-chapter="{chapter}" data-key="{key}"></script>\n'
     )
     before, end, after = page.rpartition("</body>")
     return before + added + end + after if end else page + added

@@ -1,18 +1,22 @@
 """The server of the live pages. Its whole list of addresses stands in `application`: what is not there, there is not.
 
-Nobody gets in without the token: from this machine alone, from a page of this server alone. What a reader's own Jupyter is
-configured to do has no say.
+Nobody gets in without the token: from this machine alone, from a page of this server alone. A cookie keeps the pages open;
+kernels ask for the token each time. What a reader's own Jupyter is configured to do has no say.
 """
 
 import asyncio
 import html
 import logging
 import mimetypes
+import os
 import pathlib
 import secrets
 import signal
+import socket
+import sys
 import tempfile
 import threading
+import time
 import webbrowser
 
 from jupyter_server.auth import AllowAllAuthorizer, IdentityProvider
@@ -29,23 +33,65 @@ from mlax_tutorial.live.kernels import Kernels
 
 ADDRESS = "127.0.0.1"
 PORT = 8810  # always the same if it is free: a browser keeps what was edited by address and port
+SOON = 60  # seconds until the key of the browser that the server opens is good for nothing
 STATIC = pathlib.Path(__file__).parent / "static"
 BYTES_A_SECOND = 3e6  # of what a kernel prints; more is dropped, and the page says so
 
 
+def owner(client, server):
+    """Which user's program connected from `client` to `server`, two addresses; -1 if there is none, None where the system does
+    not tell.
+    """
+    try:
+        lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    except OSError:
+        return None
+    ends = [
+        f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
+        for host, port in (client, server)
+    ]
+    established = [*ends, "01"]
+    return next((int(each[7]) for each in map(str.split, lines) if each[1:4] == established), -1)
+
+
+def _of_this_user(request):
+    connected = request.connection.stream.socket
+    uid = owner(connected.getpeername(), connected.getsockname())
+    return uid is None or uid in (
+        0,
+        os.getuid(),
+    )  # root reads everything anyway, and relays for a browser on Windows
+
+
 class Door(IdentityProvider):
-    """Asks for the token. The browser that the server opens gets a key that opens once, since any user of the machine may
-    read with which address a program was started.
+    """Asks for the token. Any user of the machine may read with which address a program was started, so the browser that the
+    server opens gets a key instead: it opens once, soon, before anybody came in with the token, and to the same user alone.
     """
 
-    once = ""
+    once, until = "", 0.0
+
+    def admit_once(self):
+        """A new key."""
+        self.once, self.until = secrets.token_hex(24), time.monotonic() + SOON
+        return self.once
 
     def get_token(self, handler):
         given = super().get_token(handler)
-        if self.once and secrets.compare_digest((given or "").encode(), self.once.encode()):
-            self.once = ""
-            return self.token
+        if self.once and given:
+            if self._same(given, self.token):
+                self.once = ""
+            elif (
+                self._same(given, self.once)
+                and time.monotonic() < self.until
+                and _of_this_user(handler.request)
+            ):
+                self.once = ""
+                return self.token
         return given
+
+    @staticmethod
+    def _same(given, key):
+        return secrets.compare_digest(given.encode(), key.encode())
 
 
 class Page(JupyterHandler):
@@ -72,8 +118,11 @@ class Page(JupyterHandler):
         self.xsrf_token  # noqa: B018  (sets its cookie, which each request of the page must repeat)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.set_header("Content-Security-Policy", policy(page, nonce, self.request.host))
-        chapter = file.stem if file.stem in self.settings["book"].chapters else ""
-        self.finish(live(page, chapter, nonce))
+        chapter = self.settings["book"].chapter(file)
+        key = self.identity_provider.token if self.token_authenticated else ""
+        if key:
+            self.set_header("Cache-Control", "no-store")
+        self.finish(live(page, chapter, nonce, key))
 
     def get_login_url(self):
         raise web.HTTPError(403)  # no form: the address with the token is the only way in
@@ -97,7 +146,21 @@ class Part(Page):
         self.send(STATIC / name)
 
 
-class Channels(KernelWebsocketHandler):
+class Closed:
+    """What runs code asks for the token each time. A cookie would not do: a browser sends it to every port of this machine,
+    and another user's server may listen there.
+    """
+
+    async def prepare(self, **kwargs):
+        await super().prepare(**kwargs)
+        if not self.token_authenticated:
+            raise web.HTTPError(403)
+
+    def skip_check_origin(self):  # the token excuses no foreign origin
+        return False
+
+
+class Channels(Closed, KernelWebsocketHandler):
     """A kernel's messages. A refusal says nothing."""
 
     def write_error(self, status_code, **kwargs):
@@ -129,7 +192,13 @@ def application(book, kernels, door):
     return web.Application(
         [
             # /api/kernels: start, interrupt, restart and end one; its messages
-            *((path, Channels if each is KernelWebsocketHandler else each) for path, each in kernel_handlers),
+            *(
+                (
+                    path,
+                    Channels if each is KernelWebsocketHandler else type(each.__name__, (Closed, each), {}),
+                )
+                for path, each in kernel_handlers
+            ),
             (r"/live/cells/(\w+)", Cells),
             (r"/live/progress", Progress),
             (r"/live/(live\.(?:js|css))", Part),
@@ -172,18 +241,22 @@ async def _serve(folder, port, open_browser):
         sockets = _listen(port)
         server.add_sockets(sockets)
         first = f"http://{ADDRESS}:{sockets[0].getsockname()[1]}/book/welcome.html?token="
-        print(
-            f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
-        )
         ended = asyncio.Event()
-        for each in (signal.SIGINT, signal.SIGTERM):
+        hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # its terminal is closed
+        for each in (signal.SIGINT, signal.SIGTERM, hangup):
             try:
                 asyncio.get_running_loop().add_signal_handler(each, ended.set)
             except NotImplementedError:  # on Windows Ctrl-C raises KeyboardInterrupt
                 pass
+        print(
+            f"The book is live at\n\n    {first}{door.token}\n\nCtrl-C ends it, and its kernels.", flush=True
+        )
+        if port and sockets[0].getsockname()[1] != port:
+            print(
+                f"Port {port} is taken. What you changed in the book there stays there, and does not show here."
+            )
         if open_browser:
-            door.once = secrets.token_hex(24)
-            threading.Thread(target=webbrowser.open, args=[first + door.once], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[first + door.admit_once()], daemon=True).start()
         try:
             await ended.wait()
         finally:

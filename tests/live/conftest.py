@@ -25,6 +25,8 @@ def built(tmp_path_factory):
     for folder in ("book", "_sources/book", "_static"):
         (book / folder).mkdir(parents=True)
     (book / "index.html").write_text(PAGE)
+    (book / "book" / "reference").mkdir()
+    (book / "book" / "reference" / "one.html").write_text(PAGE)
     (book / "_static" / "style.css").write_text("p { color: red }")
     (book / "leading_out.txt").symlink_to(outside / "secret.txt")
     for name in ("one", "two", "three", "four", "five"):
@@ -48,11 +50,16 @@ class Server:
     """A running server; `get` and `post` send what they are told, as it is, and give status, headers and text."""
 
     def __init__(self, process, address, home):
-        self.process, self.progress = process, home / "progress.json"
+        self.process, self.home, self.progress = process, home, home / "progress.json"
         self.host, self.token = re.fullmatch(
             r"http://([\d.:]+)/book/welcome.html\?token=(\w+)", address
         ).groups()
         self.cookies = {}
+
+    @property
+    def key(self):
+        """What kernels ask for each time."""
+        return {"Authorization": f"token {self.token}"}
 
     def get(self, path, **headers):
         return self.ask("GET", path, headers=headers)
@@ -87,6 +94,9 @@ class Server:
 
 @contextlib.contextmanager
 def started(built, home):
+    (home / "ipython" / "profile_default" / "startup").mkdir(parents=True)
+    for file in ("startup.py", "ipython/profile_default/startup/own.py"):
+        (home / file).write_text("what_the_reader_always_wants = 1")
     process = subprocess.Popen(
         [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(built)],
         stdout=subprocess.PIPE,
@@ -97,6 +107,8 @@ def started(built, home):
             "JAX_PLATFORMS": "cpu",
             "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
             "IPYTHONDIR": str(home / "ipython"),
+            "PYTHONSTARTUP": str(home / "startup.py"),
+            "TMPDIR": str(home),
         },
     )
     try:

@@ -1,5 +1,6 @@
 """Who gets in, what is served, and what becomes of kernels."""
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -8,10 +9,15 @@ import re
 import signal
 import socket
 import time
+import types
 
 import pytest
+import zmq
+from jupyter_client.blocking import BlockingKernelClient
+from tornado import web
 
-from mlax_tutorial.live import book
+from mlax_tutorial.live import book, kernels
+from mlax_tutorial.live import server as server_module
 from mlax_tutorial.live.kernels import MOST
 from mlax_tutorial.live.server import Door
 from tests.live.conftest import PAGE, started
@@ -30,7 +36,7 @@ EVERYTHING = [
 
 
 def start(server, chapter="one", **headers):
-    return server.post("/api/kernels", {"name": chapter}, X_XSRFToken=server.cookies.get("_xsrf"), **headers)
+    return server.post("/api/kernels", {"name": chapter}, **(server.key | headers))
 
 
 def channels(server, kernel, **headers):
@@ -41,7 +47,9 @@ def channels(server, kernel, **headers):
         "Sec_WebSocket_Version": "13",
         "Sec_WebSocket_Key": base64.b64encode(bytes(16)).decode(),
     }
-    return server.get(f"/api/kernels/{kernel}/channels?session_id=test", **upgrade, **headers)[0]
+    return server.get(f"/api/kernels/{kernel}/channels?session_id=test", **(upgrade | server.key | headers))[
+        0
+    ]
 
 
 # Who gets in
@@ -57,7 +65,29 @@ def test_nothing_without_the_token(server, path, token):
 
 
 def test_no_kernel_without_the_token(server):
-    assert start(server)[0] == 403
+    assert start(server, Authorization=None)[0] == 403
+    assert start(server, Authorization="token wrong")[0] == 403
+
+
+def test_the_cookies_alone_open_pages_and_no_kernel(inside):
+    """A browser sends them to every port of this machine: whoever listens there has them."""
+    kernel = json.loads(start(inside)[2])["id"]
+    own = {"Authorization": None, "X_XSRFToken": inside.cookies["_xsrf"]}
+    assert inside.get("/book/one.html")[0] == 200
+    assert start(inside, "two", **own)[0] == 403
+    assert channels(inside, kernel, **own) == 403
+    assert inside.get("/api/kernels", **own)[0] == 403
+    for action in ("restart", "interrupt"):
+        assert inside.post(f"/api/kernels/{kernel}/{action}", **own)[0] == 403
+    assert inside.ask("DELETE", f"/api/kernels/{kernel}", headers=own)[0] == 403
+    assert [each["id"] for each in json.loads(inside.get("/api/kernels", **inside.key)[2])] == [kernel]
+    assert inside.ask("DELETE", f"/api/kernels/{kernel}", headers=inside.key)[0] == 204
+
+
+def test_the_page_that_the_token_opens_brings_it_and_no_other_page_does(inside):
+    _, headers, text = inside.get(f"/book/one.html?token={inside.token}")
+    assert f'data-key="{inside.token}"' in text and headers["Cache-Control"] == "no-store"
+    assert 'data-key=""' in inside.get("/book/one.html")[2]
 
 
 def test_the_token_opens_and_a_cookie_keeps_open(server):
@@ -70,17 +100,44 @@ def test_the_token_opens_and_a_cookie_keeps_open(server):
     server.cookies = {}
 
 
-def test_the_key_for_the_browser_opens_once():
-    class Handler:
+def test_the_key_for_the_browser_opens_once_and_soon_and_to_this_user(monkeypatch):
+    class Knock:
+        def __init__(self, given):
+            self.given, self.request = given, self
+            self.headers = {}
+
         def get_argument(self, name, default):
-            return "key"
+            return self.given
 
-        class request:
-            headers = {}
+    def given(key):
+        return door.get_token(Knock(key))
 
+    ours = True
+    monkeypatch.setattr(server_module, "_of_this_user", lambda request: ours)
     door = Door(token="token")
-    door.once = "key"
-    assert [door.get_token(Handler()), door.get_token(Handler())] == ["token", "key"]
+    key = door.admit_once()
+    assert [given("wrong"), given(key), given(key)] == ["wrong", "token", key]
+    key = door.admit_once()
+    assert [given("token"), given(key)] == ["token", key], "somebody is in"
+    key, ours = door.admit_once(), False
+    assert given(key) == key
+    ours = True
+    monkeypatch.setattr(server_module, "SOON", -1)
+    key = door.admit_once()
+    assert given(key) == key, "it is too late"
+
+
+@pytest.mark.skipif(not os.path.isfile("/proc/net/tcp"), reason="the system does not tell")
+def test_whose_program_connected():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ends = listening.getsockname()
+        with socket.create_connection(ends) as client:
+            accepted, peer = listening.accept()
+            with accepted:
+                assert server_module.owner(peer, ends) == os.getuid()
+                assert server_module.owner(ends, ends) == -1
+                client.close()
+                assert server_module.owner(peer, ends) == -1, "what is closed is nobody's"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.7:8810"])
@@ -91,16 +148,17 @@ def test_a_foreign_host_is_refused(inside, host):
 
 
 def test_a_foreign_origin_is_refused(inside):
-    for path in ("/live/cells/one", "/live/progress", "/api/kernels"):
+    for path in ("/live/cells/one", "/live/progress"):
         assert inside.get(path, Origin="http://evil.example")[0] == 404
+    assert inside.get("/api/kernels", Origin="http://evil.example", **inside.key)[0] == 404
     assert start(inside, Origin="http://evil.example")[0] in (403, 404)
-    assert "Access-Control-Allow-Origin" not in inside.get("/api/kernels")[1]
+    assert not inside.get("/api/kernels", **inside.key)[1]["Access-Control-Allow-Origin"]
 
 
 def test_a_request_that_changes_something_must_come_from_a_page(inside):
     assert inside.post("/api/kernels", {"name": "one"})[0] == 403
     assert inside.post("/api/kernels", {"name": "one"}, X_XSRFToken="guessed")[0] == 403
-    assert inside.get("/api/kernels")[2] == "[]"
+    assert inside.get("/api/kernels", **inside.key)[2] == "[]"
 
 
 def test_it_listens_on_this_machine_alone(server):
@@ -154,6 +212,7 @@ def test_pages_are_those_of_the_site_with_one_link_and_one_script(inside, built)
         text = text.replace(each, "")
     assert text == PAGE == (built / "book" / "one.html").read_text()
     assert 'data-chapter=""' in inside.get("/index.html")[2]
+    assert 'data-chapter=""' in inside.get("/book/reference/one.html")[2], "the name is that of a chapter"
     assert inside.get("/_static/style.css")[2] == "p { color: red }"
 
 
@@ -195,9 +254,93 @@ def test_a_chapter_has_one_kernel_and_only_a_page_of_ours_hears_it(inside):
     assert start(inside, "six")[0] == 404
     assert channels(inside, kernel, Origin="http://evil.example") == 403
     assert channels(inside, kernel, Origin="http://127.0.0.1:1") == 403
-    assert channels(inside, kernel, Cookie=None) == 403
+    assert channels(inside, kernel, Authorization=None) == 403
     assert channels(inside, kernel, Host="evil.example") == 403
     assert channels(inside, kernel, Origin=f"http://{inside.host}") == 101
+
+
+@pytest.fixture
+def client(server):
+    """Talks to a kernel with what stands in its connection file."""
+    kernel = json.loads(start(server)[2])["id"]
+    (file,) = server.home.glob(f"live-*/kernel-{kernel}.json")
+    client = BlockingKernelClient(connection_file=str(file))
+    client.load_connection_file()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    yield client
+    client.stop_channels()
+
+
+def printed(client, code):
+    heard = []
+    client.execute_interactive(code, output_hook=heard.append, timeout=60)
+    return "".join(each["content"].get("text", "") for each in heard)
+
+
+def test_nobody_listens_in_on_a_kernel(client):
+    with zmq.Context() as context, context.socket(zmq.SUB) as stranger:
+        stranger.linger = 0
+        stranger.subscribe("")
+        stranger.connect(f"tcp://{client.ip}:{client.iopub_port}")
+        assert printed(client, "print('a secret')") == "a secret\n"
+        assert not stranger.poll(500)
+
+
+def test_what_the_reader_has_set_for_ipython_has_no_say(client):
+    assert printed(client, "print('what_the_reader_always_wants' in globals())") == "False\n"
+
+
+@pytest.fixture
+def few(monkeypatch, tmp_path):
+    """Kernels that are names alone."""
+
+    async def start_kernel(self, *, kernel_name):
+        self._kernels[kernel_name] = types.SimpleNamespace(kernel_name=kernel_name)
+        return kernel_name
+
+    async def shutdown_kernel(self, kernel_id, now):
+        await asyncio.sleep(0)
+        if self._kernels.pop(kernel_id, None) is None:
+            raise web.HTTPError(404)
+
+    monkeypatch.setattr(kernels.AsyncMappingKernelManager, "start_kernel", start_kernel)
+    monkeypatch.setattr(kernels.AsyncMappingKernelManager, "shutdown_kernel", shutdown_kernel)
+    return lambda: kernels.Kernels(["one", "two", "three"], tmp_path)
+
+
+def test_a_kernel_whose_page_never_connects_is_ended(few, monkeypatch):
+    async def leaves():
+        running = few()
+        await running.start_kernel(kernel_name="one")
+        while "one" in running:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(kernels, "PATIENCE", 0.01)
+    asyncio.run(asyncio.wait_for(leaves(), 60))
+
+
+def test_all_kernels_end_though_some_go_or_start_meanwhile(few):
+    async def ends():
+        running = few()
+        for name in ("one", "two", "three"):
+            await running.start_kernel(kernel_name=name)
+        ending = asyncio.create_task(running.end())
+        await asyncio.sleep(0)
+        del running._kernels["one"], running._kernels["two"]  # they die
+        late = asyncio.create_task(running.start_kernel(kernel_name="one"))
+        await ending
+        with pytest.raises(web.HTTPError, match="503"):
+            await late
+        assert not running.list_kernel_ids()
+
+        running = few()
+        starting = asyncio.create_task(running.start_kernel(kernel_name="one"))
+        await asyncio.sleep(0)
+        await running.end()
+        assert starting.done() and not running.list_kernel_ids()
+
+    asyncio.run(asyncio.wait_for(ends(), 60))
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes as Linux shows them")
@@ -205,15 +348,26 @@ def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
     with started(built, tmp_path) as server:
         server.enter()
         ids = [json.loads(start(server, name)[2])["id"] for name in ("one", "two", "three", "four", "five")]
-        assert {each["id"] for each in json.loads(server.get("/api/kernels")[2])} == set(ids[-MOST:])
+        assert {each["id"] for each in json.loads(server.get("/api/kernels", **server.key)[2])} == set(
+            ids[-MOST:]
+        )
         children = child_processes(server.process.pid)
         assert len(children) == MOST
         # At the worst moment: one of them is about to start anew.
-        server.post(f"/api/kernels/{ids[-1]}/restart", X_XSRFToken=server.cookies["_xsrf"], wait=False)
+        server.post(f"/api/kernels/{ids[-1]}/restart", wait=False, **server.key)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 0
     assert not [each for each in children if alive(each)]
     assert not any(str(tmp_path) in environment(each) for each in os.listdir("/proc") if each.isdigit())
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signal")
+def test_a_closed_terminal_ends_it_and_leaves_nothing(built, tmp_path):
+    with started(built, tmp_path) as server:
+        assert list(tmp_path.glob("live-*"))
+        server.process.send_signal(signal.SIGHUP)
+        assert server.process.wait(60) == 0
+    assert not list(tmp_path.glob("live-*"))
 
 
 def child_processes(parent):
@@ -246,6 +400,19 @@ def status(process, field):
 
 
 # The command
+
+
+def test_another_port_is_spoken_of(built, monkeypatch, capsys):
+    async def serve():
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            serving = asyncio.create_task(server_module._serve(built, port, open_browser=False))
+            while "live at" not in (said := capsys.readouterr().out):
+                await asyncio.sleep(0.01)
+            serving.cancel()
+            assert f"Port {port} is taken." in said
+
+    asyncio.run(asyncio.wait_for(serve(), 60))
 
 
 def test_without_a_book_it_says_what_to_do(tmp_path, capsys):

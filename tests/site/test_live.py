@@ -158,6 +158,31 @@ def test_an_exercise_is_failed_hinted_solved_and_remembered(opened, home):
     assert "    ...  # your code" in reader.text(cell)
 
 
+REFUSES = """Storage.prototype.setItem = function (key) {
+  if (key.startsWith("live:")) throw new DOMException("full", "QuotaExceededError");
+}"""
+
+
+def test_what_is_written_shows_in_the_other_window_and_is_not_lost_without_a_word(opened):
+    first, second = opened("welcome"), opened("welcome")
+    first.write(first.cell(3), "first = 1")
+    expect(second.cell(3).locator(".cm-line")).to_have_text(["first = 1"])
+    first.cell(3).get_by_role("button", name="Reset").click()
+    expect(second.cell(3).locator(".cm-line")).not_to_have_text(["first = 1"])
+
+    asked = []
+    second.page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    second.open("welcome")
+    assert not asked
+    second.page.context.add_init_script(REFUSES)
+    second.open("welcome")
+    second.write(second.cell(3), "lost = True")
+    second.until("This browser keeps nothing")
+    second.open("welcome")
+    assert asked == ["beforeunload"]
+    assert second.text(second.cell(3)) != ["lost = True"]
+
+
 def test_a_prediction_stays_shut_when_all_is_run_and_opens_when_it_is(opened):
     reader = opened("welcome")
     cell = reader.page.locator("#book div.tag_predict").first
@@ -226,10 +251,20 @@ def test_two_chapters_at_once(opened):
     for reader, value in ((first, "1"), (second, "2")):
         reader.run(reader.cell(2), "print(value)")
         expect(reader.cell(2).locator(".cell_output")).to_have_text(value)
+    # A page without the token in its address, as links lead there, runs too.
+    first.page.goto(first.served.split("?")[0])
+    expect(first.button("Interrupt")).to_be_visible()
+    first.run(first.cell(2), "print(value)")
+    expect(first.cell(2).locator(".cell_output")).to_have_text("1")
     second.afresh()
     exercise = second.page.locator("section.book-exercise div.cell").first
     second.run(exercise)  # which needs what cells above import, and they have not run
     expect(exercise.locator(".cell_output")).to_contain_text("not attempted yet")
+    # What has run is not run again behind it: the reader may have changed what it made.
+    second.run(second.cell(2), '"""\nimport no_such_module\n"""\nimport math as name')
+    second.run(second.cell(3), "name = 'mine'")
+    second.run(exercise, "print(name)")
+    expect(exercise.locator(".cell_output")).to_have_text("mine")
 
 
 def test_a_name_that_is_missing_brings_the_cells_above(opened):

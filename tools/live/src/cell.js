@@ -8,11 +8,12 @@ const memory = {
   get(key) {
     try { return localStorage.getItem(`live:${key}`); } catch { return null; }
   },
-  set(key, value) {
+  set(key, value) { // whether the browser keeps it
     try {
       if (value === null) localStorage.removeItem(`live:${key}`);
       else localStorage.setItem(`live:${key}`, value);
-    } catch { /* a browser that stores nothing forgets at the end of the visit */ }
+      return true;
+    } catch { return value === null; }
   },
 };
 
@@ -27,7 +28,7 @@ function lid(place) {
 export class Cell {
   // `told` is the cell of the notebook, `hidden` the code of those behind it that the page does not show.
   constructor(notebook, place, told, number) {
-    Object.assign(this, { notebook, place, id: told.id, number, hidden: [], ran: false });
+    Object.assign(this, { notebook, place, id: told.id, number, hidden: [], ran: false, kept: true });
     place.dataset.cell = told.id;
     this.pre = place.querySelector(".cell_input pre");
     this.original = this.pre.textContent.replace(/^\n+|\s+$/g, "");
@@ -84,7 +85,10 @@ export class Cell {
 
   #edited(text) {
     const changed = text !== this.original;
-    if (this.loaded || changed) memory.set(this.key, changed ? text : null);
+    if (this.loaded) {
+      this.kept = memory.set(this.key, changed ? text : null);
+      if (!this.kept) this.notebook.forgetful();
+    }
     this.loaded = true;
     this.pre.textContent = text; // for the button that copies
     this.place.classList.toggle("live-edited", changed);
@@ -98,8 +102,14 @@ export class Cell {
     this.said.replaceChildren(words);
   }
 
+  // Takes another text; null stands for the book's.
+  take(text) {
+    const insert = text ?? this.original;
+    if (insert !== this.text) this.editor.dispatch({ changes: { from: 0, to: this.editor.state.doc.length, insert } });
+  }
+
   reset() {
-    this.editor.dispatch({ changes: { from: 0, to: this.editor.state.doc.length, insert: this.original } });
+    this.take(null);
     this.#show(this.stored);
     this.problem?.remove();
     if (this.lid) this.lid.open = false;

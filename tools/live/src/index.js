@@ -2,6 +2,7 @@
 //
 // The server adds this script to the pages of the public site, and to nothing else.
 
+import { pythonLanguage } from "@codemirror/lang-python";
 import { Cell } from "./cell.js";
 import { button, element } from "./element.js";
 import { ask, Kernel } from "./kernel.js";
@@ -17,6 +18,7 @@ const SAID = {
   died: "The kernel died, and was started again. Its variables are gone: run the cells anew.",
   dead: "The kernel is dead. The next run starts another.",
   "cut off": "The server does not answer. Is it still running? What you wrote is kept in this browser.",
+  "cut off, not kept": "The server does not answer. Is it still running? What you wrote is lost when the page is closed.",
 };
 
 // The cells of the page beside those of the notebook: by their text, so that no cell is ever taken for another.
@@ -51,6 +53,9 @@ class Notebook {
       else this.cells.at(-1)?.hidden.push(each.source);
     }
     for (const each of this.bar.querySelectorAll("button")) each.disabled = false;
+    addEventListener("storage", ({ key, newValue }) => { // written in another window
+      this.cells.find((each) => `live:${each.key}` === key)?.take(newValue);
+    });
     this.#states();
     this.progress();
     if (await this.kernel.find()) {
@@ -104,7 +109,19 @@ class Notebook {
     else if (state === "idle" || state === "busy") {
       // what a run says of itself stays
       if (!this.going && Object.values(SAID).includes(this.status.textContent)) this.say(SAID[state]);
-    } else this.say(SAID[state]);
+    } else this.#tell(state);
+  }
+
+  #tell(state) {
+    this.say(SAID[state === "cut off" && this.cells.some((each) => !each.kept) ? "cut off, not kept" : state]);
+  }
+
+  // Says once that the browser does not keep what is written, and has it ask before the page is closed.
+  forgetful() {
+    if (this.warned) return;
+    this.warned = true;
+    this.say("This browser keeps nothing: what you write is lost when the page is closed.");
+    addEventListener("beforeunload", (event) => { if (this.cells.some((each) => !each.kept)) event.preventDefault(); });
   }
 
   above(cell) {
@@ -115,15 +132,18 @@ class Notebook {
     return this.cells[this.cells.indexOf(cell) + 1];
   }
 
-  // What the cells above import, so that an exercise can be tried before they have run.
+  // What the cells above import that have not run yet, so that an exercise can be tried before them.
   imports(cell) {
-    const lines = this.above(cell).flatMap((each) => each.text.split("\n"));
-    return lines.filter((line) => /^(import|from) .*[^(\\,]$/.test(line)).join("\n");
+    return this.above(cell).filter((each) => !each.ran).flatMap(({ text }) => {
+      const whole = pythonLanguage.parser.parse(text).topNode;
+      const places = [whole, ...whole.getChildren("StatementGroup")].flatMap((each) => each.getChildren("ImportStatement"));
+      return places.map(({ from, to }) => text.slice(from, to));
+    }).join("\n");
   }
 
   // Runs cells one after the other; an error ends the row. `open` lifts the lid of a prediction, which running many leaves shut.
   run(cells, { open = false } = {}) {
-    if (this.kernel.state === "cut off") return this.say(SAID["cut off"]);
+    if (this.kernel.state === "cut off") return this.#tell("cut off");
     for (const cell of cells) {
       if (this.queue.some((each) => each.cell === cell)) continue;
       this.queue.push({ cell, open });

@@ -3,11 +3,18 @@
 import { KernelAPI, KernelConnection } from "@jupyterlab/services/lib/kernel";
 import { ServerConnection } from "@jupyterlab/services/lib/serverconnection";
 
+// What runs code asks for this key. The page that was opened with the token brings it, and it stays with this very address and port.
+let { key } = document.currentScript.dataset;
+try {
+  if (key) localStorage.setItem("live:key", key);
+  else key = localStorage.getItem("live:key") ?? "";
+} catch { /* then cells run on the page that was opened with the token, and on no other */ }
+
 const settings = ServerConnection.makeSettings({
   baseUrl: `${location.origin}/`,
   wsUrl: `${location.origin.replace(/^http/, "ws")}/`,
-  token: "",
-  appendToken: false,
+  token: key,
+  appendToken: true,
 });
 
 const STATES = { idle: "idle", busy: "busy", restarting: "restarting", autorestarting: "died", dead: "dead" };
