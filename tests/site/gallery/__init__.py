@@ -86,11 +86,13 @@ def build(folder: Path) -> Path:
 # --- states: what is done before a section is pictured ---
 
 
-def opened(lid):
-    """Opens a lid of the section."""
+def opened(lid, *, asides=False):
+    """Opens a lid of the section; an aside on a wide screen is open, and has no lid."""
 
     def act(page, section):
-        section.locator(f"details{lid} > summary").first.click()
+        lids = section.locator(f"details{lid}").first
+        if not (asides and lids.get_attribute("open") is not None):
+            lids.locator("summary").first.click()
 
     return act
 
@@ -157,7 +159,7 @@ STATES = {
     "table": ("a-table", None),
     "drawing": ("a-drawing", None),
     "aside": ("aside", None),
-    "aside-open": ("aside", opened(".book-aside")),
+    "aside-open": ("aside", opened(".book-aside", asides=True)),
     "term": ("a-term", None),
     "term-explained": ("a-term", explained),
     "predict": ("predict-with-choices", None),
