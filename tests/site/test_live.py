@@ -240,7 +240,8 @@ def test_all_of_a_chapter_runs_and_a_figure_steps_through_another_function(opene
     reader.run(
         cell,
         """from IPython.display import HTML
-HTML('<p id="a">-</p><script>document.getElementById("a").textContent = "ran"</script>'
+HTML('<p id="a">-</p><script type="application/json" id="b">["ran"]</script>'
+     '<script>document.getElementById("a").textContent = JSON.parse(document.getElementById("b").textContent)[0]</script>'
      '<img src="data:," onerror="document.getElementById(\\'a\\').textContent = \\'attacked\\'">')""",
     )
     expect(cell.locator("#a")).to_have_text("ran")
