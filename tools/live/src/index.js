@@ -57,7 +57,6 @@ class Notebook {
       this.cells.find((each) => `live:${each.key}` === key)?.take(newValue);
     });
     this.#states();
-    this.progress();
     if (await this.kernel.find()) {
       const ran = this.#remembered();
       for (const cell of this.cells) if (ran.has(cell.id)) { cell.ran = true; cell.become("", "ran before; the kernel still knows its names"); }
@@ -176,7 +175,7 @@ class Notebook {
         this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`, cell);
         const reply = await cell.run(this.kernel, open);
         if (reply?.ename === "NameError" && this.above(cell).some((each) => !each.ran)) this.#missing(cell);
-        if (cell.exercise) this.progress();
+        if (cell.exercise) progress();
         this.#remember();
         if (reply?.status === "ok") count += 1;
         else {
@@ -236,19 +235,25 @@ class Notebook {
       this.say(`The kernel could not be restarted: ${reason(error)}`);
     }
   }
+}
 
-  // Marks what the reader has passed, here or anywhere else, as the page marks it by itself.
-  async progress() {
-    const { passed } = await ask("/live/progress").catch(() => ({ passed: [] }));
-    for (const name of passed) {
-      const box = document.getElementById(`done-${name}`);
-      if (box && !box.checked) box.click();
-      try {
-        if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
-      } catch { /* then they do not show it */ }
-    }
-    document.dispatchEvent(new Event("book:progress"));
+// Marks what the reader has passed, here or anywhere else, as the page marks it by itself: once, since a mark can be taken away.
+async function progress() {
+  const told = await ask("/live/progress").catch(() => null);
+  if (!told) return;
+  let marked = [];
+  try {
+    marked = JSON.parse(localStorage.getItem("live:passed") ?? "[]");
+    localStorage.setItem("live:passed", JSON.stringify(told.passed));
+  } catch { /* then each page marks them again */ }
+  for (const name of told.passed.filter((each) => !marked.includes(each))) {
+    const box = document.getElementById(`done-${name}`);
+    if (box && !box.checked) box.click();
+    try {
+      if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
+    } catch { /* then they do not show it */ }
   }
+  document.dispatchEvent(new Event("book:progress"));
 }
 
 // The token has done its work: the browser has a cookie now.
@@ -258,6 +263,7 @@ if (address.searchParams.has("token")) {
   history.replaceState(null, "", address);
 }
 
+progress();
 const { chapter } = document.currentScript.dataset;
 if (chapter) {
   const notebook = new Notebook(chapter);
