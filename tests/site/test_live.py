@@ -79,6 +79,9 @@ class Reader:
         return self.page.locator("#book div.cell:has(> .live-tools, > details > .live-tools)").nth(number - 1)
 
     def write(self, cell, text):
+        cell.evaluate(
+            "cell => cell.querySelectorAll(':scope > details').forEach((each) => { each.open = true; })"
+        )
         cell.locator(".cm-content").click()
         self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.insert_text(text)
