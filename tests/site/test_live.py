@@ -23,26 +23,30 @@ def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
 
 
-@pytest.fixture(scope="module")
-def served(site, home):
-    """The address of the live book, with its token."""
+@contextlib.contextmanager
+def server(site, home, port=0):
+    """A live book, and its address with its token."""
     own = {
         "JAX_PLATFORMS": "cpu",
         "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
-        "IPYTHONDIR": str(home / "ipython"),
     }
+    command = [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--book", str(site)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(site)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ | own,
+        [*command, "--port", str(port)], stdout=subprocess.PIPE, text=True, env=os.environ | own
     )
     try:
-        yield next(line.strip() for line in process.stdout if "http://" in line)
+        yield process, next(line.strip() for line in process.stdout if "http://" in line)
     finally:
         process.terminate()
         process.wait(60)
         process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def served(site, home):
+    """The address of the live book, with its token."""
+    with server(site, home) as (_, address):
+        yield address
 
 
 class Reader:
@@ -75,6 +79,9 @@ class Reader:
         return self.page.locator("#book div.cell:has(> .live-tools, > details > .live-tools)").nth(number - 1)
 
     def write(self, cell, text):
+        cell.evaluate(
+            "cell => cell.querySelectorAll(':scope > details').forEach((each) => { each.open = true; })"
+        )
         cell.locator(".cm-content").click()
         self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.insert_text(text)
@@ -146,9 +153,17 @@ def test_an_exercise_is_failed_hinted_solved_and_remembered(opened, home):
     assert noted["welcome.double"]["status"] == "passed"
     assert "token" not in reader.page.url
 
-    reader.page.evaluate("localStorage.removeItem('book:done:welcome.double')")
+    # Passed elsewhere: marked on any page of the book, and once.
+    for key in ("book:done:welcome.double", "live:passed"):
+        reader.page.evaluate(f"localStorage.removeItem('{key}')")
+    reader.page.goto(reader.served.replace("welcome", "exercises"))
+    expect(reader.page.locator(".book-progress")).to_contain_text("You have solved 1 of")
     reader.open("welcome")
-    expect(exercise.get_by_role("checkbox")).to_be_checked()
+    exercise.get_by_role("checkbox").uncheck()
+    with reader.page.expect_response("**/live/progress"):
+        reader.open("welcome")
+    expect(exercise.get_by_role("checkbox")).not_to_be_checked()
+    exercise.get_by_role("checkbox").check()
     assert reader.text(cell) == RIGHT.split("\n")
     expect(cell.locator(".live-said")).to_contain_text("ran before")
     cell.get_by_role("button", name="Reset").click()
@@ -236,7 +251,8 @@ def test_all_of_a_chapter_runs_and_a_figure_steps_through_another_function(opene
     reader.run(
         cell,
         """from IPython.display import HTML
-HTML('<p id="a">-</p><script>document.getElementById("a").textContent = "ran"</script>'
+HTML('<p id="a">-</p><script type="application/json" id="b">["ran"]</script>'
+     '<script>document.getElementById("a").textContent = JSON.parse(document.getElementById("b").textContent)[0]</script>'
      '<img src="data:," onerror="document.getElementById(\\'a\\').textContent = \\'attacked\\'">')""",
     )
     expect(cell.locator("#a")).to_have_text("ran")
@@ -256,6 +272,20 @@ def test_two_chapters_at_once(opened):
     expect(first.button("Interrupt")).to_be_visible()
     first.run(first.cell(2), "print(value)")
     expect(first.cell(2).locator(".cell_output")).to_have_text("1")
+    # Run is pressed before the page knows that the kernel runs: it still has one connection.
+    page, held, sockets = first.page, [], []
+    page.on("websocket", lambda socket: sockets.append(socket))
+    page.route(
+        "**/api/kernels*",
+        lambda route: held.append(route) if route.request.method == "GET" else route.continue_(),
+    )
+    first.open("welcome")
+    first.cell(2).locator(".live-run").click()
+    expect(first.cell(2)).to_have_attribute("data-live", "waiting")
+    held.pop().continue_()
+    first.until("Done")
+    page.unroute("**/api/kernels*")
+    assert len(sockets) == 1
     second.afresh()
     exercise = second.page.locator("section.book-exercise div.cell").first
     second.run(exercise)  # which needs what cells above import, and they have not run
@@ -346,6 +376,16 @@ def test_by_keyboard_alone(opened):
     press("Tab")
     assert focused.get_attribute("aria-label") != "Code of cell 2"
     assert "  # typed" in "".join(reader.text(reader.cell(2)))
+    # From a cell before one whose code is folded away, the focus goes to one that can be seen.
+    reader.page.evaluate("""() => {
+      const cells = [...document.querySelectorAll("#book div.cell:has(.cm-content)")];
+      cells[cells.findIndex((each) => each.matches(".tag_hide-input")) - 1].querySelector(".cm-content").focus();
+    }""")
+    before = focused.get_attribute("aria-label")
+    press("Shift+Enter")
+    assert focused.get_attribute("aria-label") != before
+    expect(focused).to_be_visible()
+    reader.until("Done|stopped")
 
 
 @pytest.mark.parametrize("theme, width", [("light", 1280), ("dark", 390)])
@@ -362,26 +402,19 @@ def test_accessible_and_not_wider_than_the_screen(chromium, served, theme, width
         assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_page_says_when_the_server_is_gone(chromium, site, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(site)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env=os.environ
-        | {
-            "JAX_PLATFORMS": "cpu",
-            "MLAX_TUTORIAL_PROGRESS": str(tmp_path / "p.json"),
-            "IPYTHONDIR": str(tmp_path),
-        },
-    )
-    with chromium.new_context(viewport={"width": 1280, "height": 800}) as context, process:
-        served = next(line.strip() for line in process.stdout if "http://" in line)
-        reader = Reader(context.new_page(), served).open("welcome")
-        reader.run(reader.cell(2), "1")
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-        reader.until("The server does not answer")
-        reader.cell(3).locator(".live-run").click()
-        assert reader.cell(3).get_attribute("data-live") in (None, "")
-        reader.write(reader.cell(3), "kept = True")
-        assert reader.text(reader.cell(3)) == ["kept = True"]
+def test_the_page_says_when_the_server_is_gone_or_another(chromium, site, tmp_path):
+    with chromium.new_context(viewport={"width": 1280, "height": 800}) as context:
+        with server(site, tmp_path) as (process, served):
+            reader = Reader(context.new_page(), served).open("welcome")
+            later = Reader(context.new_page(), served).open("tracing")
+            reader.run(reader.cell(2), "1")
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)
+            reader.until("The server does not answer")
+            reader.cell(3).locator(".live-run").click()
+            assert reader.cell(3).get_attribute("data-live") in (None, "")
+            reader.write(reader.cell(3), "kept = True")
+            assert reader.text(reader.cell(3)) == ["kept = True"]
+        with server(site, tmp_path, re.search(r":(\d+)/", served)[1]):
+            later.cell(2).locator(".live-run").click()
+            later.until("the server was started anew. Open the address")

@@ -57,7 +57,7 @@ export class Cell {
       text, label: `Code of ${name}`, help: "live-help",
       changed: (now) => this.#edited(now),
       keys: [
-        { key: "Shift-Enter", run: () => { this.notebook.run([this], { open: true }); this.notebook.next(this)?.editor.focus(); return true; } },
+        { key: "Shift-Enter", run: () => { this.notebook.run([this], { open: true }); this.notebook.next(this)?.focus(); return true; } },
         { key: "Mod-Enter", run: () => { this.notebook.run([this], { open: true }); return true; } },
       ],
     });
@@ -73,6 +73,12 @@ export class Cell {
     const folded = !this.place.matches(".tag_hide-cell") && this.place.querySelector(":scope > details");
     (folded || this.place.querySelector(".cell_input")).after(this.tools);
     this.#edited(text);
+  }
+
+  // Also where the code is folded.
+  focus() {
+    for (let fold = this.editor.dom; (fold = fold.parentElement.closest("details")); ) fold.open = true;
+    this.editor.focus();
   }
 
   get text() {
@@ -141,26 +147,34 @@ export class Cell {
     try {
       if (this.exercise) await kernel.run(this.notebook.imports(this));
       reply = await kernel.run(this.text, (message) => output.hear(message));
-      this.ran = true;
-      if (this.lid && reply.status === "error") { // which answers no prediction: it stands in front of the lid
-        this.#show(this.stored);
-        this.problem = output.element;
-        this.place.append(this.problem);
-      } else if (this.lid && open) this.lid.open = true;
-      output.end();
-      if (reply.status === "ok") {
-        this.become("done", `ran in ${seconds((performance.now() - begun) / 1000)}`);
-        await this.#hidden(kernel);
-      } else {
-        this.become("failed", reply.status === "error" ? reply.ename : "stopped");
-        this.place.querySelector(":scope > details")?.setAttribute("open", "");
-      }
     } catch {
-      output.end();
-      this.become("lost", "the kernel was lost");
-      return null;
+      return this.#lost(output);
+    }
+    this.ran = reply.status !== "aborted";
+    if (this.lid && reply.status === "error") { // which answers no prediction: it stands in front of the lid
+      this.#show(this.stored);
+      this.problem = output.element;
+      this.place.append(this.problem);
+    } else if (this.lid && open) this.lid.open = true;
+    output.end();
+    if (reply.status === "ok") {
+      this.become("done", `ran in ${seconds((performance.now() - begun) / 1000)}`);
+      try {
+        await this.#hidden(kernel);
+      } catch {
+        return this.#lost(output);
+      }
+    } else {
+      this.become("failed", reply.status === "error" ? reply.ename : "stopped");
+      this.place.querySelector(":scope > details")?.setAttribute("open", "");
     }
     return reply;
+  }
+
+  #lost(output) {
+    output.end();
+    this.become("lost", "the kernel was lost");
+    return null;
   }
 
   // What the page does not show runs, too: later cells may need it. Where it fails on the book's own text, the reader should know.

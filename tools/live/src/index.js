@@ -5,7 +5,7 @@
 import { pythonLanguage } from "@codemirror/lang-python";
 import { Cell } from "./cell.js";
 import { button, element } from "./element.js";
-import { ask, Kernel } from "./kernel.js";
+import { ask, Kernel, reason } from "./kernel.js";
 
 const PATIENCE = 5000; // milliseconds until an interrupt that does nothing is spoken of
 
@@ -17,8 +17,8 @@ const SAID = {
   restarting: "The kernel starts anew.",
   died: "The kernel died, and was started again. Its variables are gone: run the cells anew.",
   dead: "The kernel is dead. The next run starts another.",
-  "cut off": "The server does not answer. Is it still running? What you wrote is kept in this browser.",
-  "cut off, not kept": "The server does not answer. Is it still running? What you wrote is lost when the page is closed.",
+  "cut off": "The server does not answer. If it still runs, load this page again; if not, start it, and open the address that it prints. What you wrote is kept in this browser.",
+  "cut off, not kept": "The server does not answer. What you wrote is lost when the page is closed: copy it first. Then start the server, and open the address that it prints.",
 };
 
 // The cells of the page beside those of the notebook: by their text, so that no cell is ever taken for another.
@@ -57,9 +57,8 @@ class Notebook {
       this.cells.find((each) => `live:${each.key}` === key)?.take(newValue);
     });
     this.#states();
-    this.progress();
     if (await this.kernel.find()) {
-      const ran = new Set(JSON.parse(sessionStorage.getItem(`live:${this.kernel.id}`) ?? "[]"));
+      const ran = this.#remembered();
       for (const cell of this.cells) if (ran.has(cell.id)) { cell.ran = true; cell.become("", "ran before; the kernel still knows its names"); }
     } else this.say(SAID.none);
   }
@@ -86,7 +85,7 @@ class Notebook {
     link.addEventListener("click", (event) => {
       event.preventDefault();
       cell.place.scrollIntoView({ block: "center" });
-      cell.editor.focus();
+      cell.focus();
     });
     this.status.replaceChildren(link);
   }
@@ -128,8 +127,9 @@ class Notebook {
     return this.cells.slice(0, this.cells.indexOf(cell));
   }
 
+  // The next cell whose code is in sight.
   next(cell) {
-    return this.cells[this.cells.indexOf(cell) + 1];
+    return this.cells.slice(this.cells.indexOf(cell) + 1).find((each) => each.editor.dom.checkVisibility());
   }
 
   // What the cells above import that have not run yet, so that an exercise can be tried before them.
@@ -160,6 +160,11 @@ class Notebook {
     this.lost = false;
     try {
       await this.kernel.start();
+    } catch (error) {
+      this.say(`No kernel could be started: ${reason(error)}`);
+      return this.#forget();
+    }
+    try {
       while (this.queue.length) {
         const setup = this.cells[0];
         if (!setup.ran && this.queue[0].cell !== setup) {
@@ -170,18 +175,18 @@ class Notebook {
         this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`, cell);
         const reply = await cell.run(this.kernel, open);
         if (reply?.ename === "NameError" && this.above(cell).some((each) => !each.ran)) this.#missing(cell);
-        if (cell.exercise) this.progress();
+        if (cell.exercise) progress();
         this.#remember();
         if (reply?.status === "ok") count += 1;
         else {
           failed = true;
-          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename}.`, cell);
+          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename ?? "it was not run"}.`, cell);
           break;
         }
       }
       if (!failed) this.say(count === 1 ? "Done." : `Done: ${count} cells.`);
     } catch (error) {
-      this.say(`No kernel could be started: ${error.message}`);
+      this.say(`This page failed: ${error.message}`);
     }
     clearTimeout(this.patience);
     this.#forget();
@@ -190,6 +195,10 @@ class Notebook {
   #forget() {
     for (const { cell } of this.queue) cell.become("");
     this.queue = [];
+  }
+
+  #remembered() {
+    try { return new Set(JSON.parse(sessionStorage.getItem(`live:${this.kernel.id}`) ?? "[]")); } catch { return new Set(); }
   }
 
   #remember() {
@@ -207,7 +216,11 @@ class Notebook {
   async interrupt() {
     this.#forget();
     this.say("The kernel is interrupted.");
-    await this.kernel.interrupt();
+    try {
+      await this.kernel.interrupt();
+    } catch (error) {
+      return this.say(`The kernel could not be interrupted: ${reason(error)}`);
+    }
     clearTimeout(this.patience);
     this.patience = setTimeout(() => {
       if (this.kernel.state === "busy") this.say("It does not stop: compiled code cannot be interrupted. Wait, or restart the kernel.");
@@ -219,22 +232,28 @@ class Notebook {
     try {
       await this.kernel.restart();
     } catch (error) {
-      this.say(`The kernel could not be restarted: ${error.message}`);
+      this.say(`The kernel could not be restarted: ${reason(error)}`);
     }
   }
+}
 
-  // Marks what the reader has passed, here or anywhere else, as the page marks it by itself.
-  async progress() {
-    const { passed } = await ask("/live/progress").catch(() => ({ passed: [] }));
-    for (const name of passed) {
-      const box = document.getElementById(`done-${name}`);
-      if (box && !box.checked) box.click();
-      try {
-        if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
-      } catch { /* then they do not show it */ }
-    }
-    document.dispatchEvent(new Event("book:progress"));
+// Marks what the reader has passed, here or anywhere else, as the page marks it by itself: once, since a mark can be taken away.
+async function progress() {
+  const told = await ask("/live/progress").catch(() => null);
+  if (!told) return;
+  let marked = [];
+  try {
+    marked = JSON.parse(localStorage.getItem("live:passed") ?? "[]");
+    localStorage.setItem("live:passed", JSON.stringify(told.passed));
+  } catch { /* then each page marks them again */ }
+  for (const name of told.passed.filter((each) => !marked.includes(each))) {
+    const box = document.getElementById(`done-${name}`);
+    if (box && !box.checked) box.click();
+    try {
+      if (!box) localStorage.setItem(`book:done:${name}`, "1"); // where the book's own script keeps it, for other pages
+    } catch { /* then they do not show it */ }
   }
+  document.dispatchEvent(new Event("book:progress"));
 }
 
 // The token has done its work: the browser has a cookie now.
@@ -244,8 +263,9 @@ if (address.searchParams.has("token")) {
   history.replaceState(null, "", address);
 }
 
+progress();
 const { chapter } = document.currentScript.dataset;
 if (chapter) {
   const notebook = new Notebook(chapter);
-  notebook.begin().catch((error) => notebook.say(`This page cannot be live: ${error.message}`));
+  notebook.begin().catch((error) => notebook.say(`This page cannot be live: ${reason(error)}`));
 }

@@ -38,13 +38,18 @@ export class Kernel {
   }
 
   // Connects to the chapter's kernel if it runs already, from an earlier visit or in another window.
-  async find() {
+  find() {
+    return this.finding = this.#find();
+  }
+
+  async #find() {
     const running = (await KernelAPI.listRunning(settings)).find((each) => each.name === this.chapter);
     if (running) this.connect(running);
     return Boolean(running);
   }
 
   async start() {
+    await this.finding?.catch(() => {}); // or there would be two connections
     if (this.connection) return;
     this.become("starting");
     try {
@@ -95,6 +100,10 @@ export class Kernel {
     await this.connection?.restart();
   }
 }
+
+// Why a request failed.
+export const reason = (error) => (error.response?.status === 403
+  ? "the server was started anew. Open the address that it printed." : error.message);
 
 export const ask = async (path) => {
   const answer = await fetch(path);

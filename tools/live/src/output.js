@@ -19,13 +19,17 @@ const text = (kind, content) =>
 const picture = (kind) => (data) => element("div", { class: `output image_${kind}` },
   element("img", { src: `data:image/${kind};base64,${data.trim()}`, alt: "A picture that the cell made" }));
 
+const PROGRAM = /^(module|(text|application)\/javascript)?$/; // other scripts hold data, and stay as they are
+
 // HTML as it came; its scripts run, as those of the book's figures must, but no handler in an attribute does (by the page's policy).
 function html(data) {
   const made = element("div", { class: "output text_html" });
   made.innerHTML = data;
   made.run = () => {
     for (const script of made.querySelectorAll("script")) {
-      const again = element("script", { nonce });
+      if (!PROGRAM.test(script.type)) continue;
+      // No src: the nonce would admit any.
+      const again = element("script", { nonce, ...(script.type && { type: script.type }), ...(script.id && { id: script.id }) });
       again.textContent = script.textContent;
       script.replaceWith(again);
     }
