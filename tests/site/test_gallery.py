@@ -93,7 +93,7 @@ ORANGE = (213, 94, 0)
 @pytest.mark.parametrize("width", page_of_all.WIDTHS)
 def test_a_missing_dot_is_seen(width, scheme):
     whole = stored("cache", width, scheme)
-    left, above = whole.width // 2, whole.height // 2  # code stands above, the marker of the row at the left
+    left, above = whole.width // 2, whole.height // 3  # code stands above, the marker of the row at the left
     x0, y0, x1, y1 = where(whole.crop((left, above, whole.width, whole.height)), ORANGE)
     assert 6 < x1 - x0 < 30 and 6 < y1 - y0 < 30, "this is the dot"
     ground = whole.getpixel((left + x1 // 2 + 4, above + (y0 + y1) // 4))

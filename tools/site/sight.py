@@ -43,6 +43,7 @@ def faults(page) -> list[str]:
         if size == DESK:
             page.emulate_media(media="print")
             page.set_viewport_size({"width": PAPER[0], "height": PAPER[1]})
+            page.wait_for_timeout(100)
             found += [f"paper: {line}" for line in look(page, *ON_PAPER)]
             page.emulate_media(media="screen")
     return found
