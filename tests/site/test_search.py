@@ -50,7 +50,9 @@ def test_each_entry_of_the_index_has_its_place(site):
         page = (site / f"{path}.html").read_text(encoding="utf-8")
         assert [anchor for anchor, _ in sections if anchor and f'id="{anchor}"' not in page] == [], path
         assert all(title for _, title in sections), path
-        texts = (site / "_static" / "search" / f"{path.replace('/', '-')}.index.js").read_text(encoding="utf-8")
+        texts = (site / "_static" / "search" / f"{path.replace('/', '-')}.index.js").read_text(
+            encoding="utf-8"
+        )
         assert len(json.loads(texts[texts.index("(") + 1 : texts.rindex(")")])["texts"]) == len(sections)
     assert not (site / "searchindex.js").exists()
 

@@ -231,7 +231,7 @@
       for (const each of all("#book .viz-figure")) if (each.scrollHeight > each.clientHeight + 1 && getComputedStyle(each).overflowY !== "visible") { found.push(`cut: ${name(each)}`); break; }
       for (const each of all("#book pre").filter((pre) => pre.checkVisibility() && !pre.closest(".viz-figure"))) if (each.scrollWidth > each.clientWidth + 1) { found.push(`cut: ${short(words(each))}`); break; }
       const paper = document.documentElement;
-      if (innerWidth < 1000 && paper.scrollWidth > paper.clientWidth + 4) found.push(`wider than the paper: ${paper.scrollWidth} of ${paper.clientWidth}`);
+      if (innerWidth < 1000 && paper.scrollWidth > paper.clientWidth + 4) found.push(`wider than the paper: ${paper.scrollWidth} of ${paper.clientWidth}: ${all("#book *").filter((each) => each.getBoundingClientRect().right > paper.clientWidth + 4).slice(-1).map((each) => short(words(each)))}`);
       const ink = (getComputedStyle(title ?? document.body).color.match(/\d+/g) ?? []).slice(0, 3).map(Number);
       if (ink.reduce((a, b) => a + b, 0) > 300) found.push(`the ink is light: ${ink}`);
       if (all(".bd-sidebar-primary, .bd-header-article, .viz-bar button, .viz-bar input, button.copybtn").some((each) => each.checkVisibility())) found.push("controls are printed");
