@@ -97,7 +97,7 @@ ON_PAPER = {
     "no frames": ("without a frame", css("#book .cell_input { border: 0 !important }")),
     "cut figures": ("cut: ", css("#book .viz-figure.viz-figure { max-height: 200px !important; overflow: auto !important }")),
     "cut lines": ("cut: ", css("#book { width: 600px } #book pre { white-space: pre !important }")),
-    "wide tables": ("wider than the paper", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<table><tr><td style=\"white-space: nowrap\">' + 'word '.repeat(200) + '</table>')")),
+    "wide tables": ("wider than the paper", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<table style=\"width: 1200px\"><tr><td>word</table>')")),
     "light ink": ("the ink is light", css("html[data-theme] { color-scheme: dark !important }")),
     "controls": ("controls are printed", css("#book .viz-bar button { display: inline !important }")),
 }  # fmt: skip

@@ -111,7 +111,7 @@ class _Worker:
 class _Controller(_Worker):
     def __init__(self, record):
         super().__init__(name for name in browser.pages(SITE) if record.covers(name))
-        self.record, self.outcomes, self.seconds = record, {}, {}
+        self.record, self.passed, self.seconds = record, {}, {}
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
@@ -119,11 +119,15 @@ class _Controller(_Worker):
 
     def pytest_runtest_logreport(self, report):
         if page := _page(report.nodeid):
-            self.outcomes[page] = self.outcomes.get(page, True) and report.passed
+            self.passed.setdefault(page, set()).update({report.when} if report.passed else ())
             self.seconds[page] = self.seconds.get(page, 0.0) + report.duration
 
     def pytest_sessionfinish(self):
-        self.record.note({page: self.seconds[page] if fine else None for page, fine in self.outcomes.items()})
+        # A visit that was interrupted has no report of its call.
+        whole = {"setup", "call", "teardown"}
+        self.record.note(
+            {page: self.seconds[page] if passed == whole else None for page, passed in self.passed.items()}
+        )
 
     def pytest_terminal_summary(self, terminalreporter):
         if said := self.record.summary():
