@@ -402,6 +402,38 @@ def test_accessible_and_not_wider_than_the_screen(chromium, served, theme, width
         assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+# How much of the bar is covered by something else: of points all over it, those where another thing lies on top.
+COVERED = """() => {
+  const bar = document.querySelector(".live-bar"), { left, top, width, height } = bar.getBoundingClientRect(), covered = new Set();
+  for (let across = 0.02; across < 1; across += 0.02) for (const down of [0.15, 0.5, 0.85]) {
+    const there = document.elementFromPoint(left + across * width, top + down * height);
+    if (!bar.contains(there)) covered.add(there?.id || there?.className || there?.localName);
+  }
+  return [...covered];
+}"""
+
+
+@pytest.mark.parametrize("width, fault", [(390, False), (780, False), (1100, False), (1100, True)])
+def test_nothing_lies_on_the_bar(chromium, served, width, fault):
+    with chromium.new_context(
+        viewport={"width": width, "height": 800}, reduced_motion="reduce", bypass_csp=True
+    ) as context:
+        reader = Reader(context.new_page(), served).open("welcome")
+        if fault:
+            reader.page.add_style_tag(
+                content="#pst-back-to-top.book-planted { display: block !important; top: auto; bottom: 1rem; left: auto; right: 5rem }"
+            )
+            reader.page.evaluate("document.getElementById('pst-back-to-top').classList.add('book-planted')")
+        reader.page.mouse.wheel(0, 3000)
+        reader.page.wait_for_timeout(200)
+        reader.page.mouse.wheel(0, -300)  # on the way up the theme offers its button
+        reader.page.wait_for_timeout(200)
+        button = reader.page.locator("#pst-back-to-top")
+        assert button.is_visible() == fault
+        covered = reader.page.evaluate(COVERED)
+        assert "pst-back-to-top" in covered if fault else not covered
+
+
 def test_the_page_says_when_the_server_is_gone_or_another(chromium, site, tmp_path):
     with chromium.new_context(viewport={"width": 1280, "height": 800}) as context:
         with server(site, tmp_path) as (process, served):

@@ -66,12 +66,12 @@ class Notebook {
   #bar() {
     this.light = element("span", { class: "live-light", "aria-hidden": "true" });
     this.status = element("span", { class: "live-status", role: "status" });
-    this.bar = element("section", { class: "live-bar", "aria-label": "Kernel" }, this.light, this.status,
+    this.bar = element("section", { class: "live-bar book-above", "aria-label": "Kernel" }, this.light, this.status,
       element("span", { class: "live-buttons" },
         button("Run all", () => this.run(this.cells), { disabled: "" }),
         button("Interrupt", () => this.interrupt(), { disabled: "", class: "live-interrupt" }),
         button("Restart", () => this.restart(), { disabled: "", class: "live-restart" })),
-      element("details", { class: "live-keys" }, element("summary", {}, "Keys"), element("ul", { id: "live-help" },
+      element("details", { class: "live-keys" }, element("summary", {}, "Keys"), element("ul", { id: "live-help", class: "book-above" },
         ...["Shift and Enter: run the cell, go to the next", "Ctrl (or ⌘) and Enter: run the cell", "Tab: on through the page; once you have written, indent",
           "Escape, then Tab: leave the cell"].map((each) => element("li", {}, each)))));
     document.body.prepend(this.bar);
