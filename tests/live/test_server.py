@@ -237,10 +237,13 @@ def test_the_cells_of_a_chapter(inside):
 
 def test_progress_is_that_of_the_file(inside):
     entry = {"status": "passed", "on": "2026-11-21"}
-    noted = {"version": 1, "exercises": {"one.a": entry, "one.b": entry | {"status": "failed"}}}
-    assert json.loads(inside.get("/live/progress")[2]) == {"passed": []}
+    noted = {
+        "version": 1,
+        "exercises": {"one.a": entry, "one.b": entry | {"status": "failed"}, "one.c": {"status": "passed"}},
+    }
+    assert json.loads(inside.get("/live/progress")[2]) == {"passed": {}}
     inside.progress.write_text(json.dumps(noted))
-    assert json.loads(inside.get("/live/progress")[2]) == {"passed": ["one.a"]}
+    assert json.loads(inside.get("/live/progress")[2]) == {"passed": {"one.a": "2026-11-21", "one.c": None}}
 
 
 # Kernels

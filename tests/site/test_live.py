@@ -1,6 +1,7 @@
 """Live pages, as a reader uses them: cells changed and run, exercises solved, kernels that hang and die."""
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -103,6 +104,20 @@ class Reader:
             "data-state", re.compile("none|idle"), timeout=PATIENCE
         )
 
+    def lit(self, color):
+        """Waits until the light of the bar has this color of the book's."""
+        self.page.wait_for_function(
+            """(name) => {
+              const light = document.querySelector(".live-light"), probe = light.cloneNode();
+              probe.style.background = `var(${name})`;
+              light.after(probe);
+              const [now, wanted] = [light, probe].map((each) => getComputedStyle(each).backgroundColor);
+              probe.remove();
+              return now === wanted;
+            }""",
+            arg=color,
+        )
+
     def until(self, said):
         expect(self.status).to_contain_text(re.compile(said), timeout=PATIENCE)
 
@@ -146,12 +161,25 @@ def test_an_exercise_is_failed_hinted_solved_and_remembered(opened, home):
     expect(cell.locator(".cell_output")).to_contain_text("expected 2., got 3.")
     expect(cell.locator(".cell_output")).to_contain_text("Hint 1 of")
     assert "book-done" not in exercise.get_attribute("class")
+    expect(cell.locator(".live-passed")).to_be_hidden()
     reader.run(cell, RIGHT)
     expect(cell.locator(".cell_output")).to_contain_text("double: passed")
     expect(exercise.get_by_role("checkbox")).to_be_checked()
     noted = json.loads((home / "progress.json").read_text())["exercises"]
     assert noted["welcome.double"]["status"] == "passed"
     assert "token" not in reader.page.url
+
+    # The day is said beside the button, now and after a reload, also in a browser that keeps nothing.
+    day = datetime.date.fromisoformat(noted["welcome.double"]["on"])
+    passed = cell.locator(".live-passed")
+    expect(passed).to_have_text(f"passed on {day:%B} {day.day}, {day.year}")
+    for forget in ("", "localStorage.clear(); sessionStorage.clear()"):
+        reader.page.evaluate(forget)
+        reader.page.goto(reader.served)
+        expect(passed).to_be_visible()
+        expect(passed).to_have_text(f"passed on {day:%B} {day.day}, {day.year}")
+        expect(exercise.get_by_role("checkbox")).to_be_checked()
+    reader.run(cell, RIGHT)
 
     # Passed elsewhere: marked on any page of the book, and once.
     for key in ("book:done:welcome.double", "live:passed"):
@@ -318,6 +346,14 @@ def test_an_endless_loop_is_interrupted(opened):
     reader.button("Interrupt").click()
     reader.until("stopped: KeyboardInterrupt")
     expect(reader.cell(3)).to_have_attribute("data-live", "")
+    reader.lit("--book-error")
+    reader.run(reader.cell(2), "print('again')")
+    reader.lit("--book-takeaway")
+    reader.run(reader.cell(2), "no_such_name", ends="stopped: NameError")
+    reader.lit("--book-error")
+    reader.afresh()
+    reader.until("ready")
+    reader.lit("--book-takeaway")
     reader.run(reader.cell(2), "print('again')")
     expect(reader.cell(2).locator(".cell_output")).to_have_text("again")
 
@@ -339,6 +375,7 @@ def test_a_kernel_that_dies_is_noticed(opened):
     expect(reader.cell(2)).to_have_attribute("data-live", "lost")
     expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "idle", timeout=PATIENCE)
     reader.until("The kernel died")
+    reader.lit("--book-error")
     reader.run(reader.cell(2), "print('jax' in globals())")
     expect(reader.cell(2).locator(".cell_output")).to_have_text("True")  # the set-up cell ran by itself
 

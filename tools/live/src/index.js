@@ -57,10 +57,16 @@ class Notebook {
       this.cells.find((each) => `live:${each.key}` === key)?.take(newValue);
     });
     this.#states();
+    this.passed();
     if (await this.kernel.find()) {
       const ran = this.#remembered();
       for (const cell of this.cells) if (ran.has(cell.id)) { cell.ran = true; cell.become("", "ran before; the kernel still knows its names"); }
     } else this.say(SAID.none);
+  }
+
+  // Says beside each exercise whether it has been passed, in this browser or anywhere else.
+  passed() {
+    for (const cell of this.cells) if (cell.exercise) cell.pass(cell.exercise in passed, passed[cell.exercise]);
   }
 
   #bar() {
@@ -103,12 +109,21 @@ class Notebook {
       if (cell.place.dataset.live === "done") cell.become("", "ran before the kernel was lost");
     }
     this.#states();
-    if (state === "died") this.lost = true; // says so until the next run
+    if (state === "restarting") this.#stopped(false);
+    if (state === "died") {
+      this.lost = true; // says so until the next run
+      this.#stopped(true);
+    }
     if (this.lost && ["died", "starting", "idle"].includes(state)) this.say(SAID.died);
     else if (state === "idle" || state === "busy") {
       // what a run says of itself stays
       if (!this.going && Object.values(SAID).includes(this.status.textContent)) this.say(SAID[state]);
     } else this.#tell(state);
+  }
+
+  // The light tells until the next run that the last one stopped, as the words beside it do.
+  #stopped(stopped) {
+    this.bar.toggleAttribute("data-stopped", stopped);
   }
 
   #tell(state) {
@@ -158,9 +173,11 @@ class Notebook {
   async #go() {
     let count = 0, failed = false;
     this.lost = false;
+    this.#stopped(false);
     try {
       await this.kernel.start();
     } catch (error) {
+      this.#stopped(true);
       this.say(`No kernel could be started: ${reason(error)}`);
       return this.#forget();
     }
@@ -180,12 +197,16 @@ class Notebook {
         if (reply?.status === "ok") count += 1;
         else {
           failed = true;
-          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename ?? "it was not run"}.`, cell);
+          if (reply) {
+            this.#stopped(true);
+            this.say(`Cell ${cell.number} stopped: ${reply.ename ?? "it was not run"}.`, cell);
+          }
           break;
         }
       }
       if (!failed) this.say(count === 1 ? "Done." : `Done: ${count} cells.`);
     } catch (error) {
+      this.#stopped(true);
       this.say(`This page failed: ${error.message}`);
     }
     clearTimeout(this.patience);
@@ -241,12 +262,15 @@ class Notebook {
 async function progress() {
   const told = await ask("/live/progress").catch(() => null);
   if (!told) return;
+  passed = told.passed;
+  notebook?.passed();
+  const names = Object.keys(passed);
   let marked = [];
   try {
     marked = JSON.parse(localStorage.getItem("live:passed") ?? "[]");
-    localStorage.setItem("live:passed", JSON.stringify(told.passed));
+    localStorage.setItem("live:passed", JSON.stringify(names));
   } catch { /* then each page marks them again */ }
-  for (const name of told.passed.filter((each) => !marked.includes(each))) {
+  for (const name of names.filter((each) => !marked.includes(each))) {
     const box = document.getElementById(`done-${name}`);
     if (box && !box.checked) box.click();
     try {
@@ -263,9 +287,10 @@ if (address.searchParams.has("token")) {
   history.replaceState(null, "", address);
 }
 
+let passed = {}, notebook; // what the reader has passed, with the day; the notebook of the page, if it is a chapter
 progress();
 const { chapter } = document.currentScript.dataset;
 if (chapter) {
-  const notebook = new Notebook(chapter);
+  notebook = new Notebook(chapter);
   notebook.begin().catch((error) => notebook.say(`This page cannot be live: ${reason(error)}`));
 }
