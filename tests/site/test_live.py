@@ -471,6 +471,25 @@ def test_nothing_lies_on_the_bar(chromium, served, width, fault):
         assert "pst-back-to-top" in covered if fault else not covered
 
 
+@pytest.mark.parametrize("touch, width", [(True, 390), (False, 1280)])
+def test_copy_stands_beside_run_and_takes_no_room(chromium, served, touch, width):
+    with chromium.new_context(
+        viewport={"width": width, "height": 800}, has_touch=touch, is_mobile=touch, reduced_motion="reduce"
+    ) as context:
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        reader = Reader(context.new_page(), served).open("welcome")
+        cell = reader.cell(3)
+        reader.write(cell, "mine = 1")
+        assert cell.locator(".cell_input .copybtn").count() == 0
+        frame, code = (cell.locator(each).bounding_box() for each in (".cell_input", ".cm-editor"))
+        assert frame["height"] - code["height"] < 6
+        copy, run = cell.get_by_role("button", name="Copy"), cell.locator(".live-run").bounding_box()
+        assert abs(copy.bounding_box()["y"] - run["y"]) < 10
+        expect(copy).to_have_css("opacity", "1")
+        (copy.tap if touch else copy.click)()
+        assert reader.page.evaluate("navigator.clipboard.readText()") == "mine = 1"
+
+
 def test_the_page_says_when_the_server_is_gone_or_another(chromium, site, tmp_path):
     with chromium.new_context(viewport={"width": 1280, "height": 800}) as context:
         with server(site, tmp_path) as (process, served):

@@ -70,6 +70,7 @@ export class Cell {
       button(verb, () => this.notebook.run([this], { open: true }), { class: "live-run", "aria-label": `${verb} ${name}` }),
       this.before,
       ...(this.number > 2 ? [button("Run all above", () => this.notebook.run(this.notebook.above(this)), { "aria-label": `Run all above ${name}` })] : []),
+      ...this.place.querySelectorAll(".cell_input .copybtn"), // beside the others: on the editor it would lie on code
       this.back, this.said);
     // Below the code; below the lid of folded code, too, unless the whole cell is folded.
     const folded = !this.place.matches(".tag_hide-cell") && this.place.querySelector(":scope > details");

@@ -43,6 +43,7 @@ class Notebook {
 
   async begin() {
     const { cells: told } = await ask(`/live/cells/${this.chapter}`);
+    if (document.readyState !== "complete") await new Promise((done) => addEventListener("load", done, { once: true })); // copy buttons are there
     const places = matched(told);
     if (!places) {
       this.say("This page and its notebook differ, so nothing can run here. Build the book anew.");
