@@ -418,6 +418,15 @@ def test_another_port_is_spoken_of(built, monkeypatch, capsys):
     asyncio.run(asyncio.wait_for(serve(), 60))
 
 
+def test_before_it_loads_it_says_that_it_starts(built, monkeypatch, capsys):
+    from mlax_tutorial.__main__ import main
+
+    said = []
+    monkeypatch.setattr(server_module, "serve", lambda *_, **__: said.append(capsys.readouterr().out))
+    assert main(["live", "--book", str(built)]) == 0
+    assert said == ["Starting …\n"]
+
+
 def test_without_a_book_it_says_what_to_do(tmp_path, capsys):
     from mlax_tutorial.__main__ import main
 
