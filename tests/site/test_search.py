@@ -33,6 +33,11 @@ def test_a_page_is_read_into_sections():
     assert sections["mlax_tutorial.nn.Linear"].text == "Linear A layer."
 
 
+def test_names_are_read_as_a_reader_sees_them():
+    row = '<tr><td><code><span class="pre">mode=&quot;fill&quot;</span></code></td><td><a href="arrays.html#mode">1</a></td></tr>'
+    assert search.taught(row) == [('mode="fill"', ["book/arrays#mode"])]
+
+
 def test_the_index_says_where_each_word_stands():
     made = search.index({"book/jit": ("4. jit", search.read(PAGE))}, [("jax.jit", ["book/jit#static", "book/gone#x"]), ("gone", ["book/gone#x"])])  # fmt: skip
     lines = dict(line.split(" ", 1) for line in made["words"].splitlines())

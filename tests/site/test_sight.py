@@ -95,6 +95,7 @@ ON_PAPER = {
     "empty frames": ("an empty frame", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<div class=\"admonition\" style=\"height: 50px\"></div>')")),
     "broken frames": ("breaks in two", css("#book * { break-inside: auto !important }")),
     "no frames": ("without a frame", css("#book .cell_input { border: 0 !important }")),
+    "room for an answer": ("a blank band", css("#book .book-predict > :has(+ .book-answer) { margin-bottom: 1em !important }")),
     "cut figures": ("cut: ", css("#book .viz-figure.viz-figure { max-height: 200px !important; overflow: auto !important }")),
     "cut lines": ("cut: ", css("#book { width: 600px } #book pre { white-space: pre !important }")),
     "wide tables": ("wider than the paper", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<table style=\"width: 1200px\"><tr><td>word</table>')")),
