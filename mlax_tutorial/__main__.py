@@ -3,6 +3,7 @@
 """
 
 import argparse
+import os
 import sys
 
 
@@ -12,7 +13,14 @@ def main(arguments=None):
     if options.command is None:
         _parser().print_help()
         return 0
-    return options.run(options)
+    try:
+        status = options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever reads has enough, as `head` has
+        # the interpreter writes what is left when it ends, and would complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return status
 
 
 def _parser():
@@ -144,6 +152,7 @@ def _live(options):
     except book.NoBook as error:
         print(error, file=sys.stderr)
         return 2
+    print("Starting …", flush=True)  # the imports take seconds
     try:
         from mlax_tutorial.live import server
     except ModuleNotFoundError as error:

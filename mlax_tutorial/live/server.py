@@ -179,12 +179,13 @@ class Cells(APIHandler):
 
 
 class Progress(APIHandler):
-    """The exercises that the reader has passed, wherever that was."""
+    """The exercises that the reader has passed, wherever that was, each with its day."""
 
     @web.authenticated
     def get(self):
         noted, _ = progress.read()
-        self.finish({"passed": [name for name, entry in noted.items() if entry["status"] == "passed"]})
+        passed = {name: entry.get("on") for name, entry in noted.items() if entry["status"] == "passed"}
+        self.finish({"passed": passed})
 
 
 def application(book, kernels, door):

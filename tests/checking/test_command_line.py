@@ -57,6 +57,20 @@ def noted(progress_file):
     return write
 
 
+@pytest.mark.parametrize("action", ["list", "next"])
+def test_whoever_reads_may_stop(progress_file, action):
+    """As in `python -m mlax_tutorial exercises | head -3`."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mlax_tutorial", "exercises", action],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    process.stdout.close()
+    _, told = process.communicate(timeout=120)
+    assert (process.returncode, told) == (1, b"")
+
+
 def test_list_in_a_process_of_its_own(progress_file):
     pass_exercise("welcome", "double")
     done = command("exercises")

@@ -237,10 +237,13 @@ def test_the_cells_of_a_chapter(inside):
 
 def test_progress_is_that_of_the_file(inside):
     entry = {"status": "passed", "on": "2026-11-21"}
-    noted = {"version": 1, "exercises": {"one.a": entry, "one.b": entry | {"status": "failed"}}}
-    assert json.loads(inside.get("/live/progress")[2]) == {"passed": []}
+    noted = {
+        "version": 1,
+        "exercises": {"one.a": entry, "one.b": entry | {"status": "failed"}, "one.c": {"status": "passed"}},
+    }
+    assert json.loads(inside.get("/live/progress")[2]) == {"passed": {}}
     inside.progress.write_text(json.dumps(noted))
-    assert json.loads(inside.get("/live/progress")[2]) == {"passed": ["one.a"]}
+    assert json.loads(inside.get("/live/progress")[2]) == {"passed": {"one.a": "2026-11-21", "one.c": None}}
 
 
 # Kernels
@@ -413,6 +416,15 @@ def test_another_port_is_spoken_of(built, monkeypatch, capsys):
             assert f"Port {port} is taken." in said
 
     asyncio.run(asyncio.wait_for(serve(), 60))
+
+
+def test_before_it_loads_it_says_that_it_starts(built, monkeypatch, capsys):
+    from mlax_tutorial.__main__ import main
+
+    said = []
+    monkeypatch.setattr(server_module, "serve", lambda *_, **__: said.append(capsys.readouterr().out))
+    assert main(["live", "--book", str(built)]) == 0
+    assert said == ["Starting …\n"]
 
 
 def test_without_a_book_it_says_what_to_do(tmp_path, capsys):

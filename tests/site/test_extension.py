@@ -9,6 +9,7 @@ import pytest
 from docutils import nodes
 from docutils.utils import new_document
 
+from tests.site.conftest import ROOT
 from tools.site import assets, pages
 
 STYLE = """@charset "UTF-8";/*!
@@ -137,6 +138,18 @@ def test_the_page_of_claims_leads_to_cells(site):
     assert links
     for name, anchor in links:
         assert f'id="{anchor}"' in (site / "book" / name).read_text(encoding="utf-8"), (name, anchor)
+
+
+def test_what_to_call_for_a_hint_is_said_in_the_notebook_alone(site):
+    """On the page the hints stand below the exercise."""
+    said = re.compile(r"For a hint, [^\n]*\.hint\(\)")
+    notebooks = [
+        path for path in (ROOT / "book").glob("*.ipynb") if said.search(path.read_text(encoding="utf-8"))
+    ]
+    assert len(notebooks) > 3
+    for path in notebooks:
+        page = (site / "book" / f"{path.stem}.html").read_text(encoding="utf-8")
+        assert "For a hint," not in page and "<summary>Hint 1</summary>" in page, path.stem
 
 
 def test_description_is_the_first_paragraph():

@@ -1,6 +1,7 @@
 """Live pages, as a reader uses them: cells changed and run, exercises solved, kernels that hang and die."""
 
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -103,6 +104,20 @@ class Reader:
             "data-state", re.compile("none|idle"), timeout=PATIENCE
         )
 
+    def lit(self, color):
+        """Waits until the light of the bar has this color of the book's."""
+        self.page.wait_for_function(
+            """(name) => {
+              const light = document.querySelector(".live-light"), probe = light.cloneNode();
+              probe.style.background = `var(${name})`;
+              light.after(probe);
+              const [now, wanted] = [light, probe].map((each) => getComputedStyle(each).backgroundColor);
+              probe.remove();
+              return now === wanted;
+            }""",
+            arg=color,
+        )
+
     def until(self, said):
         expect(self.status).to_contain_text(re.compile(said), timeout=PATIENCE)
 
@@ -146,12 +161,25 @@ def test_an_exercise_is_failed_hinted_solved_and_remembered(opened, home):
     expect(cell.locator(".cell_output")).to_contain_text("expected 2., got 3.")
     expect(cell.locator(".cell_output")).to_contain_text("Hint 1 of")
     assert "book-done" not in exercise.get_attribute("class")
+    expect(cell.locator(".live-passed")).to_be_hidden()
     reader.run(cell, RIGHT)
     expect(cell.locator(".cell_output")).to_contain_text("double: passed")
     expect(exercise.get_by_role("checkbox")).to_be_checked()
     noted = json.loads((home / "progress.json").read_text())["exercises"]
     assert noted["welcome.double"]["status"] == "passed"
     assert "token" not in reader.page.url
+
+    # The day is said beside the button, now and after a reload, also in a browser that keeps nothing.
+    day = datetime.date.fromisoformat(noted["welcome.double"]["on"])
+    passed = cell.locator(".live-passed")
+    expect(passed).to_have_text(f"passed on {day:%B} {day.day}, {day.year}")
+    for forget in ("", "localStorage.clear(); sessionStorage.clear()"):
+        reader.page.evaluate(forget)
+        reader.page.goto(reader.served)
+        expect(passed).to_be_visible()
+        expect(passed).to_have_text(f"passed on {day:%B} {day.day}, {day.year}")
+        expect(exercise.get_by_role("checkbox")).to_be_checked()
+    reader.run(cell, RIGHT)
 
     # Passed elsewhere: marked on any page of the book, and once.
     for key in ("book:done:welcome.double", "live:passed"):
@@ -318,6 +346,14 @@ def test_an_endless_loop_is_interrupted(opened):
     reader.button("Interrupt").click()
     reader.until("stopped: KeyboardInterrupt")
     expect(reader.cell(3)).to_have_attribute("data-live", "")
+    reader.lit("--book-error")
+    reader.run(reader.cell(2), "print('again')")
+    reader.lit("--book-takeaway")
+    reader.run(reader.cell(2), "no_such_name", ends="stopped: NameError")
+    reader.lit("--book-error")
+    reader.afresh()
+    reader.until("ready")
+    reader.lit("--book-takeaway")
     reader.run(reader.cell(2), "print('again')")
     expect(reader.cell(2).locator(".cell_output")).to_have_text("again")
 
@@ -339,6 +375,7 @@ def test_a_kernel_that_dies_is_noticed(opened):
     expect(reader.cell(2)).to_have_attribute("data-live", "lost")
     expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "idle", timeout=PATIENCE)
     reader.until("The kernel died")
+    reader.lit("--book-error")
     reader.run(reader.cell(2), "print('jax' in globals())")
     expect(reader.cell(2).locator(".cell_output")).to_have_text("True")  # the set-up cell ran by itself
 
@@ -400,6 +437,57 @@ def test_accessible_and_not_wider_than_the_screen(chromium, served, theme, width
         reader.run(reader.page.locator("section.book-exercise div.cell").first)
         assert not accessibility.violations(reader.page)
         assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+# How much of the bar is covered by something else: of points all over it, those where another thing lies on top.
+COVERED = """() => {
+  const bar = document.querySelector(".live-bar"), { left, top, width, height } = bar.getBoundingClientRect(), covered = new Set();
+  for (let across = 0.02; across < 1; across += 0.02) for (const down of [0.15, 0.5, 0.85]) {
+    const there = document.elementFromPoint(left + across * width, top + down * height);
+    if (!bar.contains(there)) covered.add(there?.id || there?.className || there?.localName);
+  }
+  return [...covered];
+}"""
+
+
+@pytest.mark.parametrize("width, fault", [(390, False), (780, False), (1100, False), (1100, True)])
+def test_nothing_lies_on_the_bar(chromium, served, width, fault):
+    with chromium.new_context(
+        viewport={"width": width, "height": 800}, reduced_motion="reduce", bypass_csp=True
+    ) as context:
+        reader = Reader(context.new_page(), served).open("welcome")
+        if fault:
+            reader.page.add_style_tag(
+                content="#pst-back-to-top.book-planted { display: block !important; top: auto; bottom: 1rem; left: auto; right: 5rem }"
+            )
+            reader.page.evaluate("document.getElementById('pst-back-to-top').classList.add('book-planted')")
+        reader.page.mouse.wheel(0, 3000)
+        reader.page.wait_for_timeout(200)
+        reader.page.mouse.wheel(0, -300)  # on the way up the theme offers its button
+        reader.page.wait_for_timeout(200)
+        button = reader.page.locator("#pst-back-to-top")
+        assert button.is_visible() == fault
+        covered = reader.page.evaluate(COVERED)
+        assert "pst-back-to-top" in covered if fault else not covered
+
+
+@pytest.mark.parametrize("touch, width", [(True, 390), (False, 1280)])
+def test_copy_stands_beside_run_and_takes_no_room(chromium, served, touch, width):
+    with chromium.new_context(
+        viewport={"width": width, "height": 800}, has_touch=touch, is_mobile=touch, reduced_motion="reduce"
+    ) as context:
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        reader = Reader(context.new_page(), served).open("welcome")
+        cell = reader.cell(3)
+        reader.write(cell, "mine = 1")
+        assert cell.locator(".cell_input .copybtn").count() == 0
+        frame, code = (cell.locator(each).bounding_box() for each in (".cell_input", ".cm-editor"))
+        assert frame["height"] - code["height"] < 6
+        copy, run = cell.get_by_role("button", name="Copy"), cell.locator(".live-run").bounding_box()
+        assert abs(copy.bounding_box()["y"] - run["y"]) < 10
+        expect(copy).to_have_css("opacity", "1")
+        (copy.tap if touch else copy.click)()
+        assert reader.page.evaluate("navigator.clipboard.readText()") == "mine = 1"
 
 
 def test_the_page_says_when_the_server_is_gone_or_another(chromium, site, tmp_path):

@@ -1,6 +1,7 @@
 """The reference: everything public stands on one page, with an example; signatures are as a reader writes them."""
 
 import inspect
+import pydoc
 import re
 
 import pytest
@@ -46,6 +47,19 @@ def test_everything_public_has_an_example(public):
     if thing in (optim.Transformation, optim.Optimizer, precision.LossScale):
         pytest.skip("is a base")
     assert ">>> " in (inspect.getdoc(thing) or "")
+
+
+def test_what_stands_at_the_top_of_a_module_is_shown_where_a_docstring_refers_to_it():
+    referring = 0
+    for text in PAGES.values():
+        for place, name in [
+            (each.start(), each[1]) for each in re.finditer(r"\.\. auto\w+:: ([\w.]+)", text)
+        ]:
+            thing = pydoc.locate(name)
+            if "see the top of the module" in (inspect.getdoc(thing) or ""):
+                referring += 1
+                assert f".. automodule:: {thing.__module__}\n" in text[:place], name
+    assert referring == 3
 
 
 def test_signatures_show_defaults_without_types_and_addresses():

@@ -3,9 +3,13 @@
 import json
 import re
 
+import pytest
+
 from tools.site import browser, inspection, search
 
-LIMIT = 300_000  # bytes of index and texts, as they come over the wire
+# bytes of index and texts, as they come over the wire: of one search, and of many
+LIMIT_ONE = 250_000
+LIMIT = 450_000
 
 PAGE = """<p>outside</p><article id="book"><section id="jit"><p class="book-eyebrow">Chapter 4</p><h1>jit<a class="headerlink" href="#jit">#</a></h1>
 <p>Opening words.</p><section id="static"><h2>Static: <code>static_argnames</code><a class="headerlink" href="#s">#</a></h2>
@@ -31,6 +35,11 @@ def test_a_page_is_read_into_sections():
     everything = " ".join(section.text + section.unseen for section in sections.values())
     assert not re.search("secret|drawn|Press|outside|Chapter", everything)
     assert sections["mlax_tutorial.nn.Linear"].text == "Linear A layer."
+
+
+def test_names_are_read_as_a_reader_sees_them():
+    row = '<tr><td><code><span class="pre">mode=&quot;fill&quot;</span></code></td><td><a href="arrays.html#mode">1</a></td></tr>'
+    assert search.taught(row) == [('mode="fill"', ["book/arrays#mode"])]
 
 
 def test_the_index_says_where_each_word_stands():
@@ -125,11 +134,57 @@ def test_a_search_loads_little(chromium, address):
     ):
         page.locator("#pst-search-dialog input[name=q]").fill(query)
         page.wait_for_timeout(350)
+        if query == "jit":
+            page.wait_for_load_state("networkidle")
+            assert sum(transfers.values()) <= LIMIT_ONE, transfers
     page.wait_for_load_state("networkidle")
     context.close()
     assert any("search-index.js" in url for url in transfers) and any("/search/" in url for url in transfers)
     assert sum(transfers.values()) <= LIMIT, transfers
     assert not any(".html" in url for url in transfers)
+
+
+@pytest.mark.parametrize(
+    "typed, meant",
+    [
+        ("vmpa", "vmap"),
+        ("jax.vmpa", "jax.vmap"),
+        ("static_argnmaes", "static_argnames"),
+        ("gradeint", "gradient"),
+    ],
+)
+def test_what_was_meant_is_offered_when_nothing_is_found(page, typed, meant):
+    page.goto("/book/glossary.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type(typed)
+    offered = page.get_by_role("button", name=meant, exact=True)
+    offered.wait_for()
+    assert f"Did you mean {meant}?" in page.locator(".book-search-status").inner_text()
+    offered.click()
+    hits(page).first.wait_for()
+    assert page.locator("#pst-search-dialog input[name=q]").input_value() == meant
+    page.locator("#pst-search-dialog input[name=q]").fill("qwertzuiop")
+    page.locator(".book-search-status").get_by_text("Try fewer words").wait_for()
+    assert page.locator(".book-meant").count() == 0
+
+
+def test_excerpts_come_for_all_results_as_they_come_into_view(page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/search/" in request.url else None)
+    page.goto("/search.html?q=jax")
+    page.wait_for_function("document.querySelector('#search-results .book-hit-text').textContent")
+    results = page.locator("#search-results li")
+    assert results.count() == 40
+    page.wait_for_timeout(500)
+    before = len(asked)
+    for result in results.all():
+        result.scroll_into_view_if_needed()
+        page.wait_for_timeout(100)
+    page.wait_for_timeout(500)
+    quoted = [each.locator(".book-hit-text").text_content() for each in results.all()]
+    # a heading may have no text of its own
+    assert len([each for each in quoted if each]) >= 38, quoted
+    assert before < len(asked) == len(set(asked))
 
 
 def test_what_is_written_into_the_field_stays_text(page):

@@ -95,6 +95,7 @@ ON_PAPER = {
     "empty frames": ("an empty frame", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<div class=\"admonition\" style=\"height: 50px\"></div>')")),
     "broken frames": ("breaks in two", css("#book * { break-inside: auto !important }")),
     "no frames": ("without a frame", css("#book .cell_input { border: 0 !important }")),
+    "room for an answer": ("a blank band", css("#book .book-predict > :has(+ .book-answer) { margin-bottom: 1em !important }")),
     "cut figures": ("cut: ", css("#book .viz-figure.viz-figure { max-height: 200px !important; overflow: auto !important }")),
     "cut lines": ("cut: ", css("#book { width: 600px } #book pre { white-space: pre !important }")),
     "wide tables": ("wider than the paper", script("document.querySelector('#code').insertAdjacentHTML('beforeend', '<table style=\"width: 1200px\"><tr><td>word</table>')")),
@@ -151,10 +152,43 @@ def test_printing_opens_what_is_folded(opened):
 def test_copy_buttons_do_not_cover_code_on_touch(opened, fault):
     page = opened(390, has_touch=True, is_mobile=True)
     if fault:
-        page.add_style_tag(content="button.copybtn { position: absolute !important }")
+        page.add_style_tag(content="button.copybtn { top: 0.45rem !important }")
     assert page.evaluate("matchMedia('(hover: none)').matches")
     assert page.locator("#code .cell_input button.copybtn").last.is_visible()
     assert bool(sight.look(page, "copying")) == fault
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("fault", [False, True])
+def test_copy_buttons_take_no_room_on_touch(opened, width, fault):
+    """The frame around code is no higher than the code; the button, at its edge, can be hit and covers no other words."""
+    page = opened(width, has_touch=True, is_mobile=True)
+    if fault:
+        page.add_style_tag(content="div.highlight button.copybtn { position: static !important }")
+    found = page.evaluate("""() => {
+      const buttons = [...document.querySelectorAll("#book div.highlight button.copybtn")].filter((each) => each.checkVisibility());
+      const lines = [...document.querySelectorAll("#book :is(p, li, pre, summary, h2, h3)")].flatMap((each) => {
+        const range = document.createRange();
+        range.selectNodeContents(each);
+        return each.checkVisibility() ? [...range.getClientRects()].filter((line) => line.width > 1) : [];
+      });
+      return buttons.map((button) => {
+        const box = button.getBoundingClientRect(), middle = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+        const frame = button.closest("[class*=highlight-]").getBoundingClientRect(), pre = button.parentElement.querySelector("pre").getBoundingClientRect();
+        scrollTo(0, scrollY + box.top - 300);
+        const now = button.getBoundingClientRect(), hit = document.elementFromPoint((now.left + now.right) / 2, (now.top + now.bottom) / 2);
+        scrollTo(0, 0);
+        return {
+          room: frame.height - pre.height < 6,
+          large: box.width >= 24 && box.height >= 24,
+          hit: button.contains(hit),
+          clear: !lines.some((line) => line.left < box.right && line.right > box.left && line.top < box.bottom - 1 && line.bottom > box.top + 1),
+        };
+      });
+    }""")
+    assert len(found) > 5
+    assert all(each["large"] and each["hit"] and each["clear"] for each in found) or fault
+    assert all(each["room"] for each in found) != fault
 
 
 @pytest.mark.parametrize("fault", [False, True])

@@ -1,6 +1,7 @@
 """An exercise on the page is a card: number, title, stars, minutes, the task, the code to begin with, hints, a solution.
 
-Hints and solution come from the exercise itself, `mlax_tutorial.exercises.CHAPTER`, so they say what `ex.NAME.hint()` says.
+Hints and solution come from the exercise itself, `mlax_tutorial.exercises.CHAPTER`, so they say what `ex.NAME.hint()` says;
+the paragraph that names these calls is left to the notebook.
 """
 
 import html as markup
@@ -38,6 +39,10 @@ def cards(app, doctree):
         section["ids"].append(f"exercise-{found[2]}")
         label = f"Exercise {number}.{count}" if number else "Exercise"
         section[0].children = [nodes.Text(exercise.title)]
+        for paragraph in [
+            each for each in section.findall(nodes.paragraph) if _says_how(each.astext(), exercise)
+        ]:
+            paragraph.parent.remove(paragraph)
         _name_in_contents(app.env, section["ids"][0], f"{number}.{count} " if number else "", exercise)
         section.insert(0, html(_head(label, found[2], found[3], found[4], name)))
         cell = next((cell for cell in cells if f"ex.{found[2]}.check(" in "".join(cell["source"])), None)
@@ -60,6 +65,11 @@ def _exercise(chapter, name):
     from mlax_tutorial.checking import catalog
 
     return next(exercise for exercise in catalog.of(chapter) if exercise.name == name)
+
+
+def _says_how(text, exercise):
+    """Where the notebook says what to call for a hint: on the page the hints stand below."""
+    return text.startswith("For a hint, ") and f"ex.{exercise.name}.hint()" in text
 
 
 def _head(label, name, stars, minutes, chapter):

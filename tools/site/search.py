@@ -9,6 +9,7 @@ excerpt shows them; hints and solutions are left out.
 """
 
 import dataclasses
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -156,7 +157,7 @@ def taught(page: str) -> list[tuple[str, list[str]]]:
         code = re.search(r"<code\b.*?</code>", row, flags=re.DOTALL)
         places = re.findall(r'href="([\w/]+)\.html#([^"]+)"', row)
         if code and places:
-            name = "".join(re.sub(r"<[^>]*>", "", code[0]).split())
+            name = html.unescape("".join(re.sub(r"<[^>]*>", "", code[0]).split()))
             found.append((name, [f"book/{page}#{anchor}" for page, anchor in places]))
     return found
 

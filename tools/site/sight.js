@@ -218,6 +218,11 @@
       for (const each of [...answers, ...solutions]) if (words(each).length < 20) found.push(`an answer is empty: ${short(words(each))}`);
       for (const each of all("#book :is(.cell_input, .cell_output, .admonition, .book-predict, .viz-figure, [class*=highlight-], details, figure)"))
         if (each.checkVisibility() && each.getBoundingClientRect().height > 3 && !words(each) && !each.querySelector("img, svg, canvas")) found.push(`an empty frame: ${each.className}`);
+      for (const each of all("#book .book-predict")) {
+        const last = [...each.children].filter((part) => part.checkVisibility()).at(-1);
+        const blank = each.getBoundingClientRect().bottom - size(getComputedStyle(each).paddingBottom) - last.getBoundingClientRect().bottom;
+        if (blank > 4) { found.push(`a blank band below a question: ${short(words(each))}`); break; }
+      }
       const title = document.querySelector("#book h1");
       if (!title || !seen(title) || title.getBoundingClientRect().height < 10) found.push("the title is not printed");
       for (const each of all("#book details:not([open])")) if (each.checkVisibility()) found.push(`not printed: ${short(words(each))}`);

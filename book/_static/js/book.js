@@ -102,7 +102,7 @@ for (const head of document.querySelectorAll(".book-exercise-head[data-exercise]
 // --- terms: the definition beside the link ---
 
 const terms = JSON.parse(document.getElementById("book-terms")?.textContent ?? "{}");
-const bubble = element("div", { class: "book-definition", role: "tooltip", id: "book-definition", hidden: "" });
+const bubble = element("div", { class: "book-definition book-above", role: "tooltip", id: "book-definition", hidden: "" });
 if (Object.keys(terms).length) document.body.append(bubble);
 let asked = null;
 

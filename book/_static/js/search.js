@@ -6,8 +6,7 @@
 const { element } = book;
 const root = document.documentElement.dataset.content_root ?? "./";
 const FEW = 8, MANY = 40;
-const QUOTED = 10; // pages whose texts are loaded for excerpts, at most
-const PAUSE = 150; // milliseconds without typing before they are
+const PAUSE = 150; // milliseconds without typing before texts are loaded for excerpts
 
 const load = (path) => new Promise((done, failed) => {
   const script = element("script", { src: `${root}_static/${path}` });
@@ -37,7 +36,6 @@ book.quote = ({ page, texts: parts }) => texts.set(page, parts);
 const fetched = new Map();
 const text_of = async ({ page, at }) => {
   if (!fetched.has(page)) {
-    if (fetched.size >= QUOTED) return "";
     fetched.set(page, load(`search/${page.replaceAll("/", "-")}.index.js`).catch(() => {}));
   }
   await fetched.get(page);
@@ -91,6 +89,34 @@ book.find = (query) => {
   }).sort((a, b) => b.score - a.score || a.place - b.place);
 };
 
+// --- what was meant, if the book does not have a word: the nearest name, title or word ---
+
+// How many letters have to be added, left out, replaced or swapped with the next to make one of the other; `most` and more are not told apart.
+const distance = (a, b, most) => {
+  if (Math.abs(a.length - b.length) >= most) return most;
+  let before = [], row = [...Array(b.length + 1).keys()];
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] !== b[j - 1]));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) next[j] = Math.min(next[j], before[j - 2] + 1);
+    }
+    [before, row] = [row, next];
+  }
+  return row[b.length];
+};
+
+const near = (query) => {
+  const whole = query.trim().toLowerCase(), most = whole.length < 4 ? 2 : whole.length < 9 ? 3 : 4;
+  const titles = known.sections.map(({ low }) => low), names = known.names.flatMap(([name]) => [name, name.split(".").at(-1)]);
+  let best = "", least = most;
+  for (const each of [...names, ...titles, ...known.words.map(({ word }) => word)]) {
+    const far = distance(whole, each, least);
+    if (far < least) [best, least] = [each, far];
+  }
+  return best;
+};
+
 // --- showing ---
 
 const pattern = (wanted) => new RegExp(`(${wanted.map((word) => stem(word).replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "iu");
@@ -106,9 +132,9 @@ const excerpt = (text, wanted) => {
 const address = ({ page, anchor }, wanted) =>
   `${root}${page}.html?highlight=${encodeURIComponent(wanted.map(stem).join(" "))}${anchor ? `#${anchor}` : ""}`;
 
-let pause = 0;
-const show = (query, list, status, most) => {
-  const waiting = [];
+let pause = 0, sight = null;
+const show = (query, list, status, most, again) => {
+  const waiting = new Map(); // from a hit to what loads its excerpt
   if (!known || !query.trim()) {
     list.replaceChildren();
     status.textContent = "";
@@ -118,22 +144,43 @@ const show = (query, list, status, most) => {
   const count = found.length === 1 ? "1 section" : `${found.length} sections`;
   status.textContent = found.length ? (shown.length < found.length ? `${count} found, the best ${most} of them here` : `${count} found`)
     : "Your search did not match any documents. Try fewer words, or the beginning of one.";
+  const strange = wanted.some((asked) => !known.words.some(({ word }) => likeness(word, asked, stem(asked))));
+  const meant = strange ? near(query) : "";
+  if (meant) {
+    const button = element("button", { type: "button", class: "book-meant" }, meant);
+    button.addEventListener("click", () => again(meant));
+    status.replaceChildren(found.length ? `${count} found. ` : "Your search did not match any documents. ", "Did you mean ", button, "?");
+  }
   list.replaceChildren(...shown.map((section) => {
     const title = element("span", { class: "book-hit-title" }, ...marked(section.anchor ? section.title : section.chapter, wanted));
     const where = element("span", { class: "book-hit-page" }, section.anchor ? section.chapter : "");
     const quoted = element("span", { class: "book-hit-text" });
-    waiting.push(() => text_of(section).then((text) => text && quoted.replaceChildren(...marked(excerpt(text, wanted), wanted))));
-    return element("li", {}, element("a", { href: address(section, wanted) }, title, ...(section.anchor ? [" ", where] : []), " ", quoted));
+    const quote = () => text_of(section).then((text) => text && quoted.replaceChildren(...marked(excerpt(text, wanted), wanted)));
+    const hit = element("li", {}, element("a", { href: address(section, wanted) }, title, ...(section.anchor ? [" ", where] : []), " ", quoted));
+    waiting.set(hit, quote);
+    return hit;
   }));
   clearTimeout(pause);
-  pause = setTimeout(() => waiting.forEach((quote) => quote()), PAUSE);
+  sight?.disconnect();
+  sight = new IntersectionObserver((seen) => { // texts are loaded for what comes into view, and for no more
+    for (const { isIntersecting, target } of seen) if (isIntersecting) {
+      sight.unobserve(target);
+      waiting.get(target)?.();
+    }
+  }, { rootMargin: "200px 0px" });
+  pause = setTimeout(() => waiting.forEach((quote, hit) => sight.observe(hit)), PAUSE);
 };
 
 // --- in the dialog of each page, and on the page of results ---
 
 const begin = (form, list, status, most) => {
   const input = form.querySelector("input[name=q]");
-  const look = () => ready().then(() => show(input.value, list, status, most), () => { status.textContent = "The index could not be loaded."; });
+  const again = (query) => {
+    input.value = query;
+    input.dispatchEvent(new Event("input"));
+    input.focus();
+  };
+  const look = () => ready().then(() => show(input.value, list, status, most, again), () => { status.textContent = "The index could not be loaded."; });
   input.addEventListener("focus", () => ready().catch(() => {}), { once: true });
   input.addEventListener("input", look);
   const links = () => [...list.querySelectorAll("a")];

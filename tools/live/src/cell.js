@@ -64,10 +64,13 @@ export class Cell {
     this.pre.hidden = true;
     this.pre.after(this.editor.dom);
     this.said = element("span", { class: "live-said" });
+    this.before = element("span", { class: "live-passed", hidden: "" });
     this.back = button("Reset", () => this.reset(), { "aria-label": `Reset ${name} to the book's text`, title: "The book's text and output again" });
     this.tools = element("div", { class: "live-tools" },
       button(verb, () => this.notebook.run([this], { open: true }), { class: "live-run", "aria-label": `${verb} ${name}` }),
+      this.before,
       ...(this.number > 2 ? [button("Run all above", () => this.notebook.run(this.notebook.above(this)), { "aria-label": `Run all above ${name}` })] : []),
+      ...this.place.querySelectorAll(".cell_input .copybtn"), // beside the others: on the editor it would lie on code
       this.back, this.said);
     // Below the code; below the lid of folded code, too, unless the whole cell is folded.
     const folded = !this.place.matches(".tag_hide-cell") && this.place.querySelector(":scope > details");
@@ -106,6 +109,13 @@ export class Cell {
   become(state, words = "") {
     this.place.dataset.live = state;
     this.said.replaceChildren(words);
+  }
+
+  // Says whether the exercise has been passed, and on which day, if that is known.
+  pass(passed, day) {
+    const known = new Date(`${day}T00:00`); // without a zone: the day of the reader's calendar
+    this.before.hidden = !passed;
+    this.before.textContent = Number.isNaN(known.getTime()) ? "passed" : `passed on ${known.toLocaleDateString("en-US", { dateStyle: "long" })}`;
   }
 
   // Takes another text; null stands for the book's.

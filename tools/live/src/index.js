@@ -43,6 +43,7 @@ class Notebook {
 
   async begin() {
     const { cells: told } = await ask(`/live/cells/${this.chapter}`);
+    if (document.readyState !== "complete") await new Promise((done) => addEventListener("load", done, { once: true })); // copy buttons are there
     const places = matched(told);
     if (!places) {
       this.say("This page and its notebook differ, so nothing can run here. Build the book anew.");
@@ -57,21 +58,27 @@ class Notebook {
       this.cells.find((each) => `live:${each.key}` === key)?.take(newValue);
     });
     this.#states();
+    this.passed();
     if (await this.kernel.find()) {
       const ran = this.#remembered();
       for (const cell of this.cells) if (ran.has(cell.id)) { cell.ran = true; cell.become("", "ran before; the kernel still knows its names"); }
     } else this.say(SAID.none);
   }
 
+  // Says beside each exercise whether it has been passed, in this browser or anywhere else.
+  passed() {
+    for (const cell of this.cells) if (cell.exercise) cell.pass(cell.exercise in passed, passed[cell.exercise]);
+  }
+
   #bar() {
     this.light = element("span", { class: "live-light", "aria-hidden": "true" });
     this.status = element("span", { class: "live-status", role: "status" });
-    this.bar = element("section", { class: "live-bar", "aria-label": "Kernel" }, this.light, this.status,
+    this.bar = element("section", { class: "live-bar book-above", "aria-label": "Kernel" }, this.light, this.status,
       element("span", { class: "live-buttons" },
         button("Run all", () => this.run(this.cells), { disabled: "" }),
         button("Interrupt", () => this.interrupt(), { disabled: "", class: "live-interrupt" }),
         button("Restart", () => this.restart(), { disabled: "", class: "live-restart" })),
-      element("details", { class: "live-keys" }, element("summary", {}, "Keys"), element("ul", { id: "live-help" },
+      element("details", { class: "live-keys" }, element("summary", {}, "Keys"), element("ul", { id: "live-help", class: "book-above" },
         ...["Shift and Enter: run the cell, go to the next", "Ctrl (or ⌘) and Enter: run the cell", "Tab: on through the page; once you have written, indent",
           "Escape, then Tab: leave the cell"].map((each) => element("li", {}, each)))));
     document.body.prepend(this.bar);
@@ -103,12 +110,21 @@ class Notebook {
       if (cell.place.dataset.live === "done") cell.become("", "ran before the kernel was lost");
     }
     this.#states();
-    if (state === "died") this.lost = true; // says so until the next run
+    if (state === "restarting") this.#stopped(false);
+    if (state === "died") {
+      this.lost = true; // says so until the next run
+      this.#stopped(true);
+    }
     if (this.lost && ["died", "starting", "idle"].includes(state)) this.say(SAID.died);
     else if (state === "idle" || state === "busy") {
       // what a run says of itself stays
       if (!this.going && Object.values(SAID).includes(this.status.textContent)) this.say(SAID[state]);
     } else this.#tell(state);
+  }
+
+  // The light tells until the next run that the last one stopped, as the words beside it do.
+  #stopped(stopped) {
+    this.bar.toggleAttribute("data-stopped", stopped);
   }
 
   #tell(state) {
@@ -158,9 +174,11 @@ class Notebook {
   async #go() {
     let count = 0, failed = false;
     this.lost = false;
+    this.#stopped(false);
     try {
       await this.kernel.start();
     } catch (error) {
+      this.#stopped(true);
       this.say(`No kernel could be started: ${reason(error)}`);
       return this.#forget();
     }
@@ -180,12 +198,16 @@ class Notebook {
         if (reply?.status === "ok") count += 1;
         else {
           failed = true;
-          if (reply) this.say(`Cell ${cell.number} stopped: ${reply.ename ?? "it was not run"}.`, cell);
+          if (reply) {
+            this.#stopped(true);
+            this.say(`Cell ${cell.number} stopped: ${reply.ename ?? "it was not run"}.`, cell);
+          }
           break;
         }
       }
       if (!failed) this.say(count === 1 ? "Done." : `Done: ${count} cells.`);
     } catch (error) {
+      this.#stopped(true);
       this.say(`This page failed: ${error.message}`);
     }
     clearTimeout(this.patience);
@@ -241,12 +263,15 @@ class Notebook {
 async function progress() {
   const told = await ask("/live/progress").catch(() => null);
   if (!told) return;
+  passed = told.passed;
+  notebook?.passed();
+  const names = Object.keys(passed);
   let marked = [];
   try {
     marked = JSON.parse(localStorage.getItem("live:passed") ?? "[]");
-    localStorage.setItem("live:passed", JSON.stringify(told.passed));
+    localStorage.setItem("live:passed", JSON.stringify(names));
   } catch { /* then each page marks them again */ }
-  for (const name of told.passed.filter((each) => !marked.includes(each))) {
+  for (const name of names.filter((each) => !marked.includes(each))) {
     const box = document.getElementById(`done-${name}`);
     if (box && !box.checked) box.click();
     try {
@@ -263,9 +288,10 @@ if (address.searchParams.has("token")) {
   history.replaceState(null, "", address);
 }
 
+let passed = {}, notebook; // what the reader has passed, with the day; the notebook of the page, if it is a chapter
 progress();
 const { chapter } = document.currentScript.dataset;
 if (chapter) {
-  const notebook = new Notebook(chapter);
+  notebook = new Notebook(chapter);
   notebook.begin().catch((error) => notebook.say(`This page cannot be live: ${reason(error)}`));
 }
