@@ -20,7 +20,7 @@ def solution(f, x):
 
 
 def _function(n, m):
-    matrix = jnp.asarray(np.sin(np.arange(m * n)).reshape(m, n) / n, jnp.float32)
+    matrix = jax.device_put(np.float32(np.sin(np.arange(m * n)).reshape(m, n) / n))
 
     @jax.jit
     def f(x):
@@ -34,7 +34,7 @@ def _function(n, m):
 def check(jacobian):
     with jax.default_matmul_precision("highest"):
         for n, m in [(2, 5), (5, 2), (3, 3), (1, 4), (4, 1)]:
-            f, x = _function(n, m), jnp.asarray(np.linspace(0.5, 1.5, n), jnp.float32)
+            f, x = _function(n, m), jax.device_put(np.linspace(0.5, 1.5, n, dtype=np.float32))
             expected = np.asarray(jax.jit(jax.jacfwd(f))(x))
             wrong = [
                 (expected.T, "This is the transpose: a row for each output, a column for each input."),
@@ -49,7 +49,7 @@ def check(jacobian):
                 input=f"a function of {n} numbers that returns {m}",
             )
     for n, m, mode in [(60, 2, "reverse"), (2, 60, "forward")]:
-        f, x = _function(n, m), jnp.asarray(np.ones(n, np.float32))
+        f, x = _function(n, m), jax.device_put(np.ones(n, np.float32))
         with under("`jax.make_jaxpr`"):
             work = costs.cost(lambda x, f=f: jacobian(f, x), x).flops
         once = costs.cost(f, x).flops
@@ -60,7 +60,7 @@ def check(jacobian):
                 input=f"a function of {n} numbers that returns {m}",
                 shown=[("operations", f"{work / once:.0f} times those of the function")],
             )
-    f, x = _function(5, 2), jnp.asarray(np.ones(5, np.float32))
+    f, x = _function(5, 2), jax.device_put(np.ones(5, np.float32))
     checks.works_under_jit(lambda x: jacobian(f, x), x)
 
 

@@ -35,7 +35,7 @@ def check(trace):
     x = np.array([1.0, -2.0, 0.5, 3.0], np.float32)
     shown = {"input": "f(x) = sum(x**4) / 4 at x = [1, -2, 0.5, 3], 8 samples"}
     expected, gradient = np.sum(3 * x**2), x**3
-    x = jnp.asarray(x)
+    x = jax.device_put(x)
 
     def jitted(f, x, samples):
         return jax.jit(lambda key: trace(key, f, x, samples))
@@ -85,7 +85,7 @@ def check(trace):
             got=odd[0],
         )
 
-    x = jnp.asarray(np.linspace(-1.0, 1.5, 6), jnp.float32)
+    x = jax.device_put(np.linspace(-1.0, 1.5, 6, dtype=np.float32))
     hessian = np.asarray(jax.jit(jax.hessian(_coupled))(x), np.float64)
     samples = 100
     error = float(np.sqrt(2 * (np.sum(hessian**2) - np.sum(np.diag(hessian) ** 2)) / samples))
@@ -105,7 +105,7 @@ def check(trace):
         )
     # Every entry of this Hessian is 1, so that one sample is the square of the sum of the signs: entries that go together show.
     for count in (6, 7):
-        ones = jnp.asarray(np.ones(count, np.float32))
+        ones = jax.device_put(np.ones(count, np.float32))
         together = jitted(lambda x: jnp.sum(x) ** 2 / 2, ones, 400)(jax.random.key(5))
         if abs(float(together) - count) > 5 * np.sqrt(2 * (count**2 - count) / 400):
             raise Failed(
@@ -115,7 +115,9 @@ def check(trace):
             )
     size = 40
     with under("`jax.make_jaxpr`"):
-        program = jax.make_jaxpr(lambda key, x: trace(key, _coupled, x, 3))(jax.random.key(0), np.ones(size, np.float32))
+        program = jax.make_jaxpr(lambda key, x: trace(key, _coupled, x, 3))(
+            jax.random.key(0), np.ones(size, np.float32)
+        )
     for _, equation in jaxprs.walk(program):
         for out in equation.outvars:
             shape = getattr(out.aval, "shape", ())
