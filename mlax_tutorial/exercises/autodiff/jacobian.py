@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import under
@@ -19,8 +20,9 @@ def solution(f, x):
 
 
 def _function(n, m):
-    matrix = jnp.sin(jnp.arange(float(m * n))).reshape(m, n) / n
+    matrix = jax.device_put(np.float32(np.sin(np.arange(m * n)).reshape(m, n) / n))
 
+    @jax.jit
     def f(x):
         for _ in range(3):
             x = jnp.sin(x) * 2
@@ -32,12 +34,12 @@ def _function(n, m):
 def check(jacobian):
     with jax.default_matmul_precision("highest"):
         for n, m in [(2, 5), (5, 2), (3, 3), (1, 4), (4, 1)]:
-            f, x = _function(n, m), jnp.linspace(0.5, 1.5, n)
-            expected = jax.jacfwd(f)(x)
+            f, x = _function(n, m), jax.device_put(np.linspace(0.5, 1.5, n, dtype=np.float32))
+            expected = np.asarray(jax.jit(jax.jacfwd(f))(x))
             wrong = [
                 (expected.T, "This is the transpose: a row for each output, a column for each input."),
-                (jnp.sum(expected, axis=0), "The rows are added up: one run with ones is no Jacobian."),
-                (jnp.sum(expected, axis=1), "The columns are added up: one run with ones is no Jacobian."),
+                (expected.sum(axis=0), "The rows are added up: one run with ones is no Jacobian."),
+                (expected.sum(axis=1), "The columns are added up: one run with ones is no Jacobian."),
             ]
             compare(
                 jacobian(f, x),
@@ -47,7 +49,7 @@ def check(jacobian):
                 input=f"a function of {n} numbers that returns {m}",
             )
     for n, m, mode in [(60, 2, "reverse"), (2, 60, "forward")]:
-        f, x = _function(n, m), jnp.ones(n)
+        f, x = _function(n, m), jax.device_put(np.ones(n, np.float32))
         with under("`jax.make_jaxpr`"):
             work = costs.cost(lambda x, f=f: jacobian(f, x), x).flops
         once = costs.cost(f, x).flops
@@ -58,7 +60,7 @@ def check(jacobian):
                 input=f"a function of {n} numbers that returns {m}",
                 shown=[("operations", f"{work / once:.0f} times those of the function")],
             )
-    f, x = _function(3, 2), jnp.ones(3)
+    f, x = _function(5, 2), jax.device_put(np.ones(5, np.float32))
     checks.works_under_jit(lambda x: jacobian(f, x), x)
 
 

@@ -14,6 +14,7 @@ def solution(loss, params, batch, rate):
     return params, value, extras
 
 
+@jax.jit
 def _line(params, batch):
     x, y = batch
     error = x @ params["w"] + params["b"].astype(x.dtype) - y
@@ -31,7 +32,7 @@ def check(step):
 
     shown = {"input": "a `loss` of two parameters, `w` in float32 and `b` in bfloat16, and rate = 0.1"}
     value, extras = _line(params, batch)
-    slopes = jax.grad(lambda p: _line(p, batch)[0])(params)
+    slopes = jax.jit(jax.grad(lambda p: _line(p, batch)[0]))(params)
     expected = solution(_line, params, batch, 0.1)
     got = step(loss, params, batch, 0.1)
     if got is None:
@@ -58,12 +59,12 @@ def check(step):
         return jax.tree.map(lambda p, g: (p + by * g).astype(p.dtype), params, slopes)
 
     wrong = [
-        ((moved(0.1), value, extras), "This goes uphill: subtract the gradient."),
-        ((moved(-1.0), value, extras), "The learning rate is missing."),
+        (lambda: (moved(0.1), value, extras), "This goes uphill: subtract the gradient."),
+        (lambda: (moved(-1.0), value, extras), "The learning rate is missing."),
         ((params, value, extras), "The parameters are the old ones."),
         ((slopes, value, extras), "This is the gradient, not the new parameters."),
         ((expected[0], extras, value), "Value and extras are in the wrong order."),
-        ((expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
+        (lambda: (expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
     ]
     compare(got, expected, wrong, rtol=2e-3, atol=1e-4, **shown)
     other = step(_line, params, batch, jnp.float32(0.1))
@@ -74,6 +75,7 @@ def check(step):
         )
     nested = {"layers": [jnp.ones(2), (jnp.ones(()),)]}
 
+    @jax.jit
     def of_a_tree(params, batch):
         return sum(jnp.sum(p**3) for p in jax.tree.leaves(params)) * batch, (batch, None)
 

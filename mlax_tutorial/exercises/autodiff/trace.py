@@ -32,11 +32,16 @@ def _coupled(x):
 
 
 def check(trace):
-    x = jnp.array([1.0, -2.0, 0.5, 3.0])
+    x = np.array([1.0, -2.0, 0.5, 3.0], np.float32)
     shown = {"input": "f(x) = sum(x**4) / 4 at x = [1, -2, 0.5, 3], 8 samples"}
-    expected, gradient = jnp.sum(3 * x**2), x**3
+    expected, gradient = np.sum(3 * x**2), x**3
+    x = jax.device_put(x)
+
+    def jitted(f, x, samples):
+        return jax.jit(lambda key: trace(key, f, x, samples))
+
     with under("`jax.jit`"):
-        got = jax.jit(lambda key, x: trace(key, _separate, x, 8))(jax.random.key(0), x)
+        got = jitted(_separate, x, 8)(jax.random.key(0))
     wrong = [
         (expected * 8, "The samples are added up: their mean is asked for."),
         (
@@ -44,7 +49,7 @@ def check(trace):
             "The mean over the entries was taken as well: of one vector it is the sum, $v^T H v$.",
         ),
         (
-            jnp.sum(gradient),
+            np.sum(gradient),
             "This is made of first derivatives: the Hessian times `v` is the derivative of the *gradient*.",
         ),
         (expected / 8, "Divided by the number of samples twice."),
@@ -56,11 +61,11 @@ def check(trace):
     wrong.append((got, signs))  # whatever else is wrong
     compare(got, expected, wrong, rtol=1e-4, **shown)
 
-    got = trace(jax.random.key(0), lambda x: -_separate(x), x, 3)
+    got = jitted(lambda x: -_separate(x), x, 3)(jax.random.key(0))
     checks.same(
         got, -expected, rtol=1e-4, input="f(x) = -sum(x**4) / 4, whose Hessian is diagonal and negative"
     )
-    both = jax.jit(lambda key: trace(key, _product, x, 2))
+    both = jitted(_product, x, 2)
     two = [float(both(jax.random.key(seed))) for seed in range(20)]
     if not np.allclose(np.abs(two), 2) and not set(np.round(two)) <= {-2.0, 0.0, 2.0}:
         raise Failed(
@@ -71,7 +76,8 @@ def check(trace):
             "Of two samples the second always gives what the first gave. Is it a draw of its own? (`v` and `-v` are one and the same.)",
             input="f(x) = x[0] * x[1], 20 keys, 2 samples each",
         )
-    odd = [float(trace(jax.random.key(seed), _product, x, 25)) for seed in range(2)]
+    many = jitted(_product, x, 25)
+    odd = [float(many(jax.random.key(seed))) for seed in range(2)]
     if np.allclose(np.abs(odd), 2):
         raise Failed(
             "The mean of the samples is asked for: of many that are -2 or 2, your result is always -2 or 2.",
@@ -79,11 +85,11 @@ def check(trace):
             got=odd[0],
         )
 
-    x = jnp.linspace(-1.0, 1.5, 6)
+    x = jax.device_put(np.linspace(-1.0, 1.5, 6, dtype=np.float32))
     hessian = np.asarray(jax.jit(jax.hessian(_coupled))(x), np.float64)
     samples = 100
     error = float(np.sqrt(2 * (np.sum(hessian**2) - np.sum(np.diag(hessian) ** 2)) / samples))
-    run = jax.jit(lambda key: trace(key, _coupled, x, samples))
+    run = jitted(_coupled, x, samples)
     with under("`jax.jit`"):
         found = [float(run(jax.random.key(seed))) for seed in range(4)]
     true = float(np.trace(hessian))
@@ -99,7 +105,8 @@ def check(trace):
         )
     # Every entry of this Hessian is 1, so that one sample is the square of the sum of the signs: entries that go together show.
     for count in (6, 7):
-        together = trace(jax.random.key(5), lambda x: jnp.sum(x) ** 2 / 2, jnp.ones(count), 400)
+        ones = jax.device_put(np.ones(count, np.float32))
+        together = jitted(lambda x: jnp.sum(x) ** 2 / 2, ones, 400)(jax.random.key(5))
         if abs(float(together) - count) > 5 * np.sqrt(2 * (count**2 - count) / 400):
             raise Failed(
                 "The signs of one vector go together: some are repeated, or turned round. Draw every entry by itself.",
@@ -108,7 +115,9 @@ def check(trace):
             )
     size = 40
     with under("`jax.make_jaxpr`"):
-        program = jax.make_jaxpr(lambda key, x: trace(key, _coupled, x, 3))(jax.random.key(0), jnp.ones(size))
+        program = jax.make_jaxpr(lambda key, x: trace(key, _coupled, x, 3))(
+            jax.random.key(0), np.ones(size, np.float32)
+        )
     for _, equation in jaxprs.walk(program):
         for out in equation.outvars:
             shape = getattr(out.aval, "shape", ())
@@ -121,7 +130,7 @@ def check(trace):
                     "For a million parameters nobody has the room. One `jax.jvp` of the gradient gives the "
                     "Hessian times a vector.",
                 )
-    checks.keys(lambda key, x: trace(key, _separate, x, 2), jax.random.key(3), x, depends=False)
+    checks.keys(lambda key, x: trace(key, jax.jit(_separate), x, 2), jax.random.key(3), x, depends=False)
 
 
 exercise = Exercise(

@@ -4,6 +4,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
@@ -29,10 +30,9 @@ WAYS = ("scan", "fori_loop", "associative_scan")
 
 
 def check(cumulative):
-    telling = jnp.array([2.0, 3.0, -1.0, 0.5, 4.0])
+    telling = jax.device_put(np.array([2.0, 3.0, -1.0, 0.5, 4.0], np.float32))
     for way in WAYS:
         by_way = functools.partial(_in_a_way, cumulative, way)
-        reference = functools.partial(_in_a_way, solution, way)
         recognise = [
             (lambda x: jnp.cumsum(x), "These are running sums, not products."),
             (
@@ -47,13 +47,13 @@ def check(cumulative):
             ),
         ]
         try:
-            checks.values(by_way, reference, examples=[(telling,)], recognise=recognise)
+            checks.values(by_way, _products, examples=[(telling,)], recognise=recognise)
             drawn = inputs.arrays("n", sizes=(1, 3, 5), low=-2, high=2)
-            checks.values(by_way, reference, drawn, recognise=recognise, count=6)
+            checks.values(jax.jit(by_way), _products, drawn, recognise=recognise, count=6)
             _not_unrolled(by_way, way)
-            whole = jnp.array([3, 1, 2], jnp.int32)
+            whole = jax.device_put(np.array([3, 1, 2, -1, 5], np.int32))
             try:
-                checks.same(by_way(whole), reference(whole), input={"x": whole})
+                checks.same(by_way(whole), _products(whole), input={"x": whole})
             except Failed as failure:
                 failure.message = f"The dtype must stay, that of whole numbers, too.\n{failure.message}"
                 raise
@@ -63,12 +63,16 @@ def check(cumulative):
             raise
 
 
+def _products(x):
+    return np.cumprod(np.asarray(x), dtype=x.dtype)
+
+
 def _in_a_way(function, way, x):
     return function(x, way)
 
 
 def _not_unrolled(by_way, way):
-    short, long = (jax.make_jaxpr(by_way)(jnp.ones(n)) for n in (8, 64))
+    short, long = (jax.make_jaxpr(by_way)(np.ones(n, np.float32)) for n in (8, 64))
     names = [e.primitive.name for _, e in jaxprs.walk(long)]
     loops = [e for _, e in jaxprs.walk(long) if e.primitive.name in ("scan", "while")]
     if any(name.startswith(("cumprod", "cumsum", "cumlogsumexp")) for name in names):

@@ -44,6 +44,7 @@ def fixed_point(f, a, x):
     return solve(a, x)
 
 
+@jax.jit
 def _linear(a, x):
     if not isinstance(a, dict):
         raise Failed(
@@ -53,6 +54,7 @@ def _linear(a, x):
     return a["matrix"] @ x + a["offset"]
 
 
+@jax.jit
 def _curved(a, x):
     return jnp.tanh(a * jnp.roll(x, 1) + 0.5)
 
@@ -97,9 +99,15 @@ def check(fixed_point):
     checks.same(got, solution, rtol=1e-4, atol=1e-5, **shown)
 
     def gradient(f, a, start, c):
+        """Those of `c @ x` in `a` and in the first guess, and the fixed point `x` itself."""
+
+        def product(a, x):
+            x = fixed_point(f, a, x)
+            return jnp.vdot(c, x), x
+
         try:
             with under("`jax.grad`"):
-                return jax.grad(lambda a, x: jnp.vdot(c, fixed_point(f, a, x)), (0, 1))(a, start)
+                return *(found := jax.grad(product, (0, 1), has_aux=True)(a, start))[0], found[1]
         except Failed as failure:
             for sign, explained in _EXPLAINED:
                 if re.search(sign, failure.message):
@@ -107,21 +115,24 @@ def check(fixed_point):
                     break
             raise
 
-    slopes, by_start = gradient(_linear, a, start, c)
-    u = jnp.asarray(np.linalg.solve(system.T, c), jnp.float32)
+    slopes, by_start, _ = gradient(_linear, a, start, c)
+    u = np.linalg.solve(system.T, c)
 
     def from_u(u, x=solution):
-        return {"matrix": jnp.outer(u, x), "offset": u}
+        return {"matrix": np.float32(np.outer(u, x)), "offset": np.float32(u)}
 
-    forwards = jnp.asarray(np.linalg.solve(system, c), jnp.float32)
-    minus = jnp.asarray(np.linalg.solve(2 * np.eye(2) - system.T, c), jnp.float32)
+    forwards = np.linalg.solve(system, c)
+    minus = np.linalg.solve(2 * np.eye(2) - system.T, c)
     wrong = [
         (from_u(c), "This is the gradient of one round alone, $u = c$: the equation for $u$ is not solved."),
-        (from_u(c + a["matrix"].T @ c), "Only one step towards $u$ was taken: it is a fixed point, too."),
+        (
+            from_u(c + np.asarray(a["matrix"]).T @ c),
+            "Only one step towards $u$ was taken: it is a fixed point, too.",
+        ),
         (from_u(forwards), "The matrix is not transposed: `jax.vjp` goes backwards, `jax.jvp` forwards."),
         (from_u(minus), "The sign is wrong: $u$ is the cotangent *plus* what comes back through `x`."),
         (from_u(u, start), "The derivatives are those at the first guess: take them at the solution."),
-        (jax.tree.map(jnp.zeros_like, a), "Nothing goes back to `a`."),
+        (jax.tree.map(np.zeros_like, a), "Nothing goes back to `a`."),
     ]
     compare(
         slopes,
@@ -131,14 +142,14 @@ def check(fixed_point):
         atol=1e-4,
         input="the gradient of c @ fixed_point(f, a, x) in `a`",
     )
-    if not matches(by_start, jnp.zeros_like(start)):
+    if not matches(by_start, np.zeros(2, np.float32)):
         raise Failed(
             "The first guess has a gradient. Wherever the loop starts, it comes to the same solution: the gradient is 0.",
-            expected=jnp.zeros_like(start),
+            expected=np.zeros(2, np.float32),
             got=by_start,
         )
     # At the solution already: a loop that is differentiated round by round would know one round only.
-    slopes, _ = gradient(_linear, a, solution, c)
+    slopes, _, _ = gradient(_linear, a, solution, c)
     checks.same(
         slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the gradient in `a`"
     )
@@ -148,12 +159,12 @@ def check(fixed_point):
     solution = x
     for _ in range(200):
         solution = _curved(weight, solution)
-    checks.same(
-        fixed_point(_curved, weight, x), solution, input="f(a, x) = tanh(a * roll(x, 1) + 0.5)", atol=1e-5
+    slope, _, found = gradient(_curved, weight, x, c)
+    checks.same(found, solution, input="f(a, x) = tanh(a * roll(x, 1) + 0.5)", atol=1e-5)
+    by_a, by_x = (
+        np.asarray(by, np.float64) for by in jax.jit(jax.jacobian(_curved, (0, 1)))(weight, solution)
     )
-    by_a, by_x = (np.asarray(jax.jacobian(_curved, i)(weight, solution), np.float64) for i in (0, 1))
     expected = jnp.float32(np.asarray(c) @ np.linalg.solve(np.eye(3) - by_x, by_a))
-    slope, _ = gradient(_curved, weight, x, c)
     checks.same(slope, expected, rtol=1e-3, atol=1e-4, input="f(a, x) = tanh(a * roll(x, 1) + 0.5), a = 0.6")
 
     def both(a, x):
@@ -164,12 +175,15 @@ def check(fixed_point):
             "The jaxpr of your function holds `scan`: a `lax.scan`, or a `fori_loop` of known length, which turns as often as it was "
             "told. A `while_loop` stops when nothing moves any more."
         )
-    slow = fixed_point(lambda a, x: a * x + 0.03, jnp.float32(0.97), jnp.zeros(2))
-    checks.same(
-        slow, jnp.ones(2), rtol=0, atol=1e-4, input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds"
-    )
     weight_slow, c_slow = jnp.float32(0.97), jnp.array([1.0, 2.0])
-    slope, _ = gradient(lambda a, x: a * x + 0.03, weight_slow, jnp.zeros(2), c_slow)
+    slope, _, slow = gradient(jax.jit(lambda a, x: a * x + 0.03), weight_slow, jnp.zeros(2), c_slow)
+    checks.same(
+        slow,
+        np.ones(2, np.float32),
+        rtol=0,
+        atol=1e-4,
+        input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds",
+    )
     expected_slow = jnp.float32(100.0)  # 3 x / (1 - a), at x = 1
     compare(
         slope,
@@ -183,7 +197,7 @@ def check(fixed_point):
         rtol=1e-2,
         input="f(a, x) = a * x + 0.03 at a = 0.97: the gradient in `a` of x[0] + 2 * x[1]",
     )
-    slope, _ = gradient(_curved, weight, x, 1e-6 * c)
+    slope, _, _ = gradient(_curved, weight, x, 1e-6 * c)
     compare(
         slope * 1e6,
         expected,

@@ -30,12 +30,17 @@ def check(clip_total):
             exactly=1,
         )
     checks.values(
-        clip_total, solution, inputs.arrays("n"), inputs.arrays(), examples=calls, recognise=recognise
+        clip_total,
+        solution,
+        inputs.arrays("n", sizes=(0, 1, 3)),
+        inputs.arrays(),
+        examples=calls,
+        recognise=recognise,
     )
     for arguments in calls:
         checks.works_under_jit(clip_total, *arguments)
     checks.traces(clip_total, *calls, exactly=1)
-    checks.works_under_vmap(clip_total, jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([2.0, 9.0]))
+    checks.works_under_vmap(clip_total, jnp.array([[1.0, 2.0, 0.0], [3.0, 4.0, -1.0]]), jnp.array([2.0, 9.0]))
     for arguments in calls:
         checks.gradients(clip_total, solution, *arguments, argnums=(0, 1))
 

@@ -19,31 +19,37 @@ def check(entropy):
         (lambda p: solution(p) / jnp.log(2.0), "This is in bits; the natural logarithm is asked for."),
         (lambda p: solution(p) / p.size, "This is the mean; the sum is asked for."),
     ]
-    even, sure = jnp.full(4, 0.25), jnp.array([0.0, 1.0, 0.0])
+
+    def probabilities(*entries):
+        return jax.device_put(np.array(entries, np.float32))
+
+    even, sure = probabilities(0.25, 0.25, 0.25, 0.25), probabilities(0, 1, 0, 0)
+    zeros, uneven = probabilities(0, 0, 0, 0), probabilities(0.5, 0.25, 0.25, 0)
     checks.values(
         entropy,
         solution,
-        inputs.arrays("n", low=0, high=1),
-        examples=[(even,), (jnp.array([0.5, 0.25, 0.25, 0.0]),), (sure,)],
+        inputs.arrays("n", sizes=(0, 1, 4), low=0, high=1),
+        examples=[(even,), (uneven,), (sure,)],
         count=10,
         recognise=recognise,
     )
     for small in (1e-10, 1e-30):
-        tiny = jnp.array([small, 0.0])
+        tiny = probabilities(small, 0, 0, 0)
         expected = solution(tiny)
         got = entropy(tiny)
         if not abs(float(got) - float(expected)) <= 1e-4 * float(expected):
             raise Failed(
                 "This is right for large probabilities, but not for small ones: nothing is to be added, and no bound is "
                 "put on them.",
-                input=f"p = [{small}, 0]",
+                input=f"p = [{small}, 0, 0, 0]",
                 shown=[("expected", f"{float(expected):.4g}"), ("got", f"{float(got):.4g}")],
             )
-    tiny = jnp.array([1e-30, 1e-3, 0.0])
-    for p in (even, jnp.array([0.5, 0.25, 0.25, 0.0]), sure, jnp.zeros(3), tiny):
+    tiny = probabilities(1e-30, 1e-3, 0, 0)
+    slope = jax.jit(jax.grad(solution))
+    for p in (even, uneven, sure, zeros, tiny):
         with under("`jax.grad`"):
             got = jax.grad(lambda p: entropy(p))(p)
-        expected = jax.grad(solution)(p)
+        expected = slope(p)
         if not np.isfinite(np.asarray(got)).all():
             raise Failed(
                 "The gradient is not finite where p is 0. A choice of the result, by a `where` or inside of a function such as "
@@ -61,12 +67,12 @@ def check(entropy):
                 raise Failed(
                     "The gradient is right for large probabilities, but not for small ones: nothing is to be added, and no "
                     "bound is put on them.",
-                    input="p = [1e-30, 0.001, 0]",
+                    input="p = [1e-30, 0.001, 0, 0]",
                     shown=[(k, str([float(f"{n:.4g}") for n in np.asarray(v)])) for k, v in numbers.items()],
                 )
             raise Failed("The gradient is finite, but wrong.", **shown)
     checks.works_under_jit(entropy, sure)
-    checks.works_under_vmap(entropy, jnp.array([[0.5, 0.5], [1.0, 0.0]]))
+    checks.works_under_vmap(entropy, jax.device_put(np.array([uneven, sure])))
 
 
 exercise = Exercise(

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.programs import fresh
 from mlax_tutorial.exercises.errors._explain import explained
 from mlax_tutorial.inspection import jaxprs
 
@@ -38,11 +39,13 @@ def check(running_mean):
         ),
     ]
     x = jnp.array([[2.0, 4.0, 0.5], [4.0, 0.0, 1.5], [0.0, 5.0, -2.0], [2.0, -1.0, 8.0]])
-    checks.values(running_mean, solution, examples=[(x,), (x[:1],), (x[:, :1],)], recognise=recognise)
+    right = jax.jit(solution)
+    checks.values(running_mean, right, examples=[(x,), (x[:1],), (x[:, :1],)], recognise=recognise)
+    drawn = inputs.together(lambda draw: (draw(inputs.arrays(*draw(inputs.one_of((1, 1), (4, 3), (5, 2))))),))
     checks.values(
-        running_mean,
-        solution,
-        inputs.arrays("n", "d", sizes=(1, 3, 5)),
+        jax.jit(fresh(running_mean)),
+        right,
+        drawn,
         count=6,
         recognise=recognise,
     )
@@ -52,7 +55,7 @@ def check(running_mean):
             f"This is right for float32, but not for {jnp.dtype(dtype)}. The first carry, too, must be of the dtype of `x`.",
             checks.same,
             running_mean(half),
-            solution(half),
+            right(half),
             input={"x": half},
         )
     checks.works_under_jit(running_mean, x)
@@ -62,7 +65,7 @@ def check(running_mean):
             "The program grows with the number of rows: Python's loop is written out. Keep it a loop, as it was.",
             shown=[("equations", f"{few} for 8 rows, {many} for 64 rows")],
         )
-    checks.gradients(running_mean, solution, x, finite_differences=False)
+    checks.gradients(running_mean, right, x, finite_differences=False)
 
 
 exercise = Exercise(

@@ -21,6 +21,7 @@ def solution(loss_fn, params, batch):
     return jnp.sqrt(sum(squares(leaf) for leaf in jax.tree.leaves(gradients)))
 
 
+@jax.jit
 def _example_loss(params, example):
     x, y = example  # (3,), ()
     hidden = jnp.tanh(x @ params[0]["kernel"] + params[0]["bias"])
@@ -28,8 +29,9 @@ def _example_loss(params, example):
 
 
 def _example_params():
-    kernel = jnp.array([[1.0, -0.5], [0.25, 1.0], [-1.0, 0.5]])
-    return [{"kernel": kernel, "bias": jnp.array([0.5, -0.25])}, {"kernel": jnp.array([1.0, -1.5])}]
+    kernel, bias = [[1.0, -0.5], [0.25, 1.0], [-1.0, 0.5]], [0.5, -0.25]
+    kernel, bias, last = (jax.device_put(np.array(a, np.float32)) for a in (kernel, bias, [1.0, -1.5]))
+    return [{"kernel": kernel, "bias": bias}, {"kernel": last}]
 
 
 def _wrong_norms(leaves):
@@ -68,33 +70,33 @@ def _wrong_norms(leaves):
     )
 
 
+def _other_norms(params, batch):
+    """What is measured in the place of the gradients by the weights."""
+    losses = jax.vmap(_example_loss, (None, 0))(params, batch)
+    yield losses, "These are the losses, not lengths of gradients."
+    by_example = jax.vmap(jax.grad(_example_loss, argnums=1), (None, 0))(params, batch)
+    by_example = [np.asarray(leaf).reshape(4, -1) for leaf in by_example]
+    yield (
+        np.sqrt(sum((leaf**2).sum(1) for leaf in by_example)),
+        "This is the gradient by the example; the one by the weights is asked for.",
+    )
+
+
 def check(function):
     params = _example_params()
 
     def batch(n):
-        x = jnp.sin(jnp.arange(3.0 * n)).reshape(n, 3)
-        return x, jnp.cos(jnp.arange(1.0 * n)) * 2
+        x = np.sin(np.arange(3 * n)).reshape(n, 3)
+        return jax.device_put((np.float32(x), np.float32(2 * np.cos(np.arange(n)))))
 
     gradients = jax.jit(jax.vmap(jax.grad(_example_loss), (None, 0)))(params, batch(4))
     leaves = [np.asarray(leaf).reshape(4, -1) for leaf in jax.tree.leaves(gradients)]
-    expected = jnp.asarray(np.sqrt(sum((leaf**2).sum(1) for leaf in leaves)))
+    expected = np.sqrt(sum((leaf**2).sum(1) for leaf in leaves))
     got = function(_example_loss, params, batch(4))
-    by_example = jax.vmap(jax.grad(_example_loss, argnums=1), (None, 0))(params, batch(4))
-    by_example = [np.asarray(leaf).reshape(4, -1) for leaf in by_example]
-    other = [
-        (
-            jax.vmap(_example_loss, (None, 0))(params, batch(4)),
-            "These are the losses, not lengths of gradients.",
-        ),
-        (
-            np.sqrt(sum((leaf**2).sum(1) for leaf in by_example)),
-            "This is the gradient by the example; the one by the weights is asked for.",
-        ),
-    ]
     try:
         checks.same(got, expected, rtol=1e-4)
     except Failed as failure:
-        for wrong, text in [*_wrong_norms(leaves), *other]:
+        for wrong, text in [*_wrong_norms(leaves), *_other_norms(params, batch(4))]:
             if alike(got, jnp.asarray(wrong)):
                 failure.message = f"{text}\n{failure.message}"
                 break
@@ -111,12 +113,13 @@ def check(function):
 def _other_trees(function):
     """A batch that is no pair, and weights that are no list of layers."""
 
+    @jax.jit
     def loss(params, example):
         return (example["x"] * params["slope"] + params["offset"] - example["wanted"]["y"]) ** 2
 
     params = {"slope": jnp.array(2.0), "offset": jnp.array(-1.0)}
-    batch = {"x": jnp.array([0.0, 1.0, 2.0]), "wanted": {"y": jnp.array([1.0, -1.0, 0.5])}}
-    expected = solution(loss, params, batch)
+    batch = {"x": jnp.array([0.0, 1.0, 2.0, -1.0]), "wanted": {"y": jnp.array([1.0, -1.0, 0.5, 2.0])}}
+    expected = jax.jit(solution, static_argnums=0)(loss, params, batch)
     try:
         checks.same(function(loss, params, batch), expected, where="for a batch that is a dict", rtol=1e-4)
     except reader.Raised as raised:

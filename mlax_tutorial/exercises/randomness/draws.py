@@ -25,7 +25,7 @@ def check(draws):
     whole = draws(key, 0, 8)
     if len(np.unique(np.asarray(whole))) == 1:
         raise Failed("All steps get the same number: each needs a key of its own.", got=whole)
-    for start, count in ((0, 4), (5, 3), (7, 1), (2, 2)):
+    for start, count in ((0, 4), (3, 4), (7, 1)):
         part = draws(key, start, count)
         name = f"draws(key, {start}, {count})"
         if part.shape != (count,):
@@ -45,13 +45,14 @@ def check(draws):
                     ("expected", describe(whole[start : start + count])),
                 ],
             )
-    later = jnp.concatenate([whole, draws(key, 8, 8), draws(key, 1000, 8)])
-    if len(np.unique(np.asarray(later))) < 24:
+    later = np.concatenate([whole, draws(key, 8, 8), draws(key, 1000, 8)])
+    if len(np.unique(later)) < 24:
         raise Failed(
             "Of the steps 0 to 15 and 1000 to 1007 two get the same number: each step needs a key of its own."
         )
     with under("`jax.jit`, where `start` is traced"):
-        late = jax.jit(lambda key, start: draws(key, start, 4))(key, 3)
+        four = jax.jit(lambda key, start: draws(key, start, 4))
+        late = four(key, 3)
     checks.same(late, whole[3:7], where="under `jax.jit`", input="start = 3, count = 4")
     does_not_grow([equations(lambda key, n=n: draws(key, 0, n), key) for n in (4, 40)], "`count`")
     own = bare(draws)
@@ -68,9 +69,8 @@ def check(draws):
         raise Failed("The numbers of different steps are not independent of each other.")
     if abs((np.abs(many) > 2).mean() - 0.0455) > 0.02:
         raise Failed("The numbers should be normal: too many or too few of them are larger than 2.")
-    two = jax.jit(lambda key, start: draws(key, start, 2))
-    far = [two(key, start) for start in (65_536, 2_000_000, 1_000_000_000)]
-    if len(np.unique(np.asarray(jnp.concatenate([whole, *far])))) < 14:
+    far = [four(key, start) for start in (65_536, 2_000_000, 1_000_000_000)]
+    if len(np.unique(np.concatenate([whole, *far]))) < 20:
         raise Failed(
             "Steps far from each other get the same number: a table comes to its end, and small integers wrap around. "
             "Make a step's key from its whole number."

@@ -38,25 +38,21 @@ def solution(loss, params, x, labels, bound):
 def check(clipped):
     seen = []
 
+    @jax.jit  # which keeps the shapes of each trace
     def loss(params, x, label):
         seen.append((jnp.shape(x), jnp.shape(label)))
         score = jnp.sum(x * params["layer"]["kernel"][:, 0]) + params["layer"]["bias"]
         return (params["scale"] * score - label) ** 2 / 2
 
-    params = {
-        "layer": {"kernel": jnp.array([[1.0], [-2.0], [0.5]]), "bias": jnp.float32(0.25)},
-        "scale": jnp.float32(1.5),
-    }
-    x = jnp.array([[1.0, 0.0, 0.0], [0.0, 1.0, 2.0], [2.0, -1.0, 0.0], [0.1, 0.0, 0.2], [-1.0, 1.0, 1.0]])
-    labels = jnp.array([2.0, 0.0, -1.0, 0.5, 3.0])
-
-    def plain(params, x, label):  # not watched
-        score = jnp.sum(x * params["layer"]["kernel"][:, 0]) + params["layer"]["bias"]
-        return (params["scale"] * score - label) ** 2 / 2
+    kernel = np.array([[1.0], [-2.0], [0.5]], np.float32)
+    params = {"layer": {"kernel": kernel, "bias": np.float32(0.25)}, "scale": np.float32(1.5)}
+    x = np.array([[1, 0, 0], [0, 1, 2], [2, -1, 0], [0.1, 0, 0.2], [-1, 1, 1]], np.float32)
+    labels = np.array([2.0, 0.0, -1.0, 0.5, 3.0], np.float32)
+    params, x, labels = jax.device_put((params, x, labels))
+    right = jax.jit(solution, static_argnums=0)
 
     bound = 1.0
     shown = {"input": f"a loss of five examples, bound = {bound}"}
-    expected = solution(plain, params, x, labels, bound)
     got = clipped(loss, params, x, labels, bound)
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
@@ -67,7 +63,8 @@ def check(clipped):
             raise Failed(
                 "`loss` is called with the whole batch, but it is for one example: take its gradient, and map that."
             )
-    for wrong, advice in (
+    expected = right(loss, params, x, labels, bound)
+    known = (
         (
             the_mean,
             "The mean is clipped; clip each example's gradient, and average afterwards.",
@@ -100,27 +97,33 @@ def check(clipped):
         (dropping, "Gradients over the bound are dropped; scale them down to the bound instead."),
         (not_averaged, "The gradients of all examples are returned; average them."),
         (padded, "Something is added to the norm before the division; only a zero needs care."),
-    ):
-        if alike(got, wrong(plain, params, x, labels, bound)):
+    )
+    for wrong, advice in () if alike(got, expected) else known:
+        if alike(got, wrong(loss, params, x, labels, bound)):
             raise Failed(advice, expected=expected, got=got, **shown)
     checks.same(got, expected, rtol=1e-3, atol=1e-5, **shown)
 
     for many in (100.0, 0.01):
         checks.same(
-            clipped(plain, params, x, labels, many),
-            solution(plain, params, x, labels, many),
+            clipped(loss, params, x, labels, many),
+            right(loss, params, x, labels, many),
             rtol=1e-3,
             atol=1e-6,
             input=f"the same loss, bound = {many}",
         )
-    flat = jnp.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    flat = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]], np.float32)
 
+    @jax.jit
     def linear(params, x, label):
         return label * jnp.sum(params * x)
 
-    got = clipped(linear, jnp.ones(3), flat, jnp.ones(2), 0.5)
-    expected = jnp.array([0.25, 0.0, 0.0])
-    if bool(jnp.isnan(jax.tree.leaves(got)[0]).any()):
+    @jax.jit
+    def clipped_linear(x):
+        return clipped(linear, jnp.ones(3), x, jnp.ones(2), 0.5)
+
+    got = clipped_linear(flat)
+    expected = np.array([0.25, 0.0, 0.0], np.float32)
+    if np.isnan(jax.tree.leaves(got)[0]).any():
         raise Failed(
             "The gradient of one example is zero, and the result is nan: 0 / 0. Keep the divisor away from zero, "
             "with `jnp.maximum(norm, 1e-12)`, say.",
@@ -128,19 +131,19 @@ def check(clipped):
             expected=expected,
         )
     checks.same(got, expected, input="a bare array as params; the second example has the gradient 0")
-    small = 1e-4 * flat
+    small = np.float32(1e-4) * flat
     checks.same(
-        clipped(linear, jnp.ones(3), small, jnp.ones(2), 0.5),
+        clipped_linear(small),
         small.mean(axis=0),
         rtol=1e-3,
         atol=1e-8,
         input="gradients far below the bound, which stay as they are",
     )
     draw = np.random.default_rng(2)
-    more = jnp.asarray(draw.normal(size=(17, 3)), jnp.float32), jnp.asarray(draw.normal(size=17), jnp.float32)
+    more = np.float32(draw.normal(size=(17, 3))), np.float32(draw.normal(size=17))
     checks.same(
-        clipped(plain, params, *more, bound),
-        solution(plain, params, *more, bound),
+        jax.jit(lambda *rest: clipped(loss, *rest, bound))(params, *more),
+        right(loss, params, *more, bound),
         rtol=1e-3,
         atol=1e-5,
         input="the same loss, of seventeen examples",
@@ -148,7 +151,7 @@ def check(clipped):
     sizes = []
     for n in (2, 9):
         arguments = params, jnp.ones((n, 3)), jnp.ones(n), 1.0
-        sizes.append(equations(lambda *rest: clipped(plain, *rest), *arguments))
+        sizes.append(equations(lambda *rest: clipped(loss, *rest), *arguments))
     does_not_grow(sizes, "the batch")
 
 

@@ -20,15 +20,20 @@ def all_differences(x, y):
     return jnp.sum((x[:, None] - y) ** 2, axis=-1)
 
 
+def _by_numpy(x, y):
+    return np.sum((np.asarray(x)[:, None] - np.asarray(y)) ** 2, axis=-1)
+
+
 def check(distances):
     def tables(draw):
-        n, m, d = draw(inputs.one_of((1, 4, 2), (3, 1, 5), (2, 3, 1), (5, 2, 3)))
+        n, m, d = draw(inputs.one_of((1, 4, 2), (3, 1, 5), (2, 3, 1)))
         return draw(inputs.arrays(n, d)), draw(inputs.arrays(m, d))
 
     def squares(x):
         return jnp.sum(x * x, axis=1)
 
-    telling = jnp.array([[0.0, 1.0], [2.0, 3.0], [4.0, -1.0]]), jnp.array([[1.0, 1.0], [5.0, 0.5]])
+    telling = [[0.0, 1.0], [2.0, 3.0], [4.0, -1.0]], [[1.0, 1.0], [5.0, 0.5]]
+    telling = [jax.device_put(np.array(points, np.float32)) for points in telling]
     recognise = [
         (
             lambda x, y: jnp.sqrt(all_differences(x, y)),
@@ -53,8 +58,8 @@ def check(distances):
         (lambda x, y: x @ y.T, "These are the products; the squares of both lengths are missing."),
         (lambda x, y: -2 * x @ y.T, "The squares of both lengths are missing."),
     ]
-    checks.values(distances, all_differences, examples=[telling], recognise=recognise)
-    checks.values(distances, all_differences, inputs.together(tables), recognise=recognise)
+    checks.values(distances, _by_numpy, examples=[telling], recognise=recognise)
+    checks.values(distances, _by_numpy, inputs.together(tables), recognise=recognise)
     checks.works_under_jit(distances, *telling)
 
     n, m, d = 7, 11, 5
@@ -83,23 +88,25 @@ def check(distances):
         elif count:
             more = "Squares need no product of matrices: `jnp.sum(x * x, axis=1)` adds them up."
         raise Failed(f"The jaxpr of your function holds {count} `dot_general`; it should be one. {more}")
-    sizes = [equations(distances, jnp.ones((3, k)), jnp.ones((2, k))) for k in (2, 20)]
+    sizes = [equations(distances, np.ones((3, k), np.float32), np.ones((2, k), np.float32)) for k in (2, 20)]
     does_not_grow(sizes, "the number of coordinates", "One matrix product sums over all of them.")
     draw = np.random.default_rng(1)
-    wide = [jnp.asarray(draw.integers(-20, 21, (rows, 60)), jnp.float32) for rows in (9, 14)]
+    wide = [np.float32(draw.integers(-20, 21, (rows, 60))) for rows in (9, 14)]
+    jitted = jax.jit(fresh(distances))
     checks.same(
-        distances(*wide),
-        all_differences(*wide),
+        jitted(*wide),
+        _by_numpy(*wide),
         rtol=1e-3,
         atol=1.0,
         input="9 and 14 points of 60 coordinates",
     )
-    near = jnp.asarray(np.random.default_rng(0).normal(size=(40, 6)) + 100, jnp.float32)
-    if bool((distances(near, near) < 0).any()):
+    near = np.float32(np.random.default_rng(0).normal(size=(40, 6)) + 100)
+    got = jitted(near, near)
+    if (np.asarray(got) < 0).any():
         raise Failed(
             "Some squared distances are below zero: points far from the origin and close to each other, where "
             "the formula loses its digits. `jnp.maximum(…, 0)` puts that right.",
-            got=distances(near, near),
+            got=got,
         )
 
 
