@@ -52,6 +52,7 @@ def arrays(*shape, dtype="float32", sizes=SIZES, low=-8, high=8, special=()):
 
 
 def _filled(shape, dtype, kind, low, high, special):
+    import jax
     import jax.numpy as jnp
 
     st = strategies()
@@ -66,8 +67,9 @@ def _filled(shape, dtype, kind, low, high, special):
     entry = st.sampled_from(values)
     if special:
         entry = st.one_of(entry, entry, st.sampled_from(tuple(special)))
+    # `jnp.asarray` would compile a program for each shape.
     return st.lists(entry, min_size=size, max_size=size).map(
-        lambda entries: jnp.asarray(np.array(entries, float if kind != "b" else bool).reshape(shape), dtype)
+        lambda entries: jax.device_put(np.array(entries, jnp.dtype(dtype)).reshape(shape))
     )
 
 

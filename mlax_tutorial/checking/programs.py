@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking.compare import named, same
-from mlax_tutorial.checking.describe import describe, is_array
+from mlax_tutorial.checking.describe import describe, is_array, is_key
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.checking.reader import Raised, describe_error, original, underlying
 from mlax_tutorial.inspection import gradients as slopes
@@ -56,12 +56,9 @@ def works_under_vmap(function, *arguments, in_axes=0):
     size = next(jnp.shape(x)[axis] for x, axis in zip(arguments, axes, strict=True) if axis is not None)
     rows = []
     for i in range(size):
-        row = [
-            x if axis is None else jnp.take(x, i, axis=axis) for x, axis in zip(arguments, axes, strict=True)
-        ]
+        row = [x if axis is None else _row(x, i, axis) for x, axis in zip(arguments, axes, strict=True)]
         rows.append(function(*row))
-    expected = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-    same(got, expected, where="under `jax.vmap`", input=named(function, arguments))
+    same(got, jax.tree.map(_stacked, *rows), where="under `jax.vmap`", input=named(function, arguments))
 
 
 def takes_batches(function, *arguments, batched=(0,), axes=1):
@@ -75,12 +72,29 @@ def takes_batches(function, *arguments, batched=(0,), axes=1):
     leading = jnp.shape(arguments[batched[0]])[:axes]
     results = []
     for place in np.ndindex(*leading):
-        row = [x[place] if i in batched else x for i, x in enumerate(arguments)]
+        row = [_row(x, place) if i in batched else x for i, x in enumerate(arguments)]
         results.append(function(*row))
-    expected = jax.tree.map(lambda *leaves: jnp.stack(leaves).reshape(leading + leaves[0].shape), *results)
+    expected = jax.tree.map(lambda *leaves: _stacked(*leaves, leading=leading), *results)
     got = function(*arguments)
     number = "a leading batch axis" if axes == 1 else f"{axes} leading batch axes"
     same(got, expected, where=f"for {number}", input=named(function, arguments))
+
+
+# Rows are cut and stacked by NumPy: each shape would be a program otherwise.
+
+
+def _row(x, place, axis=None):
+    if is_key(x):
+        return jnp.take(x, place, axis=axis) if axis is not None else x[place]
+    x = np.asarray(x)
+    return jax.device_put(x[place] if axis is None else np.take(x, place, axis))
+
+
+def _stacked(*leaves, leading=None):
+    if is_key(leaves[0]):
+        return jnp.stack(leaves).reshape(leading or (len(leaves),))
+    leaves = [np.asarray(leaf) for leaf in leaves]
+    return jax.device_put(np.stack(leaves).reshape((leading or (len(leaves),)) + leaves[0].shape))
 
 
 def gradients(function, reference=None, *arguments, argnums=0, finite_differences=True):
@@ -128,7 +142,7 @@ def _finite(tree):
 
 
 def _largest(tree):
-    sizes = [float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(tree) if jnp.size(leaf)]
+    sizes = [float(np.max(np.abs(leaf))) for leaf in jax.tree.leaves(tree) if jnp.size(leaf)]
     return max([size for size in sizes if np.isfinite(size)], default=0.0)
 
 

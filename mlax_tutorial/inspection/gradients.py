@@ -171,18 +171,17 @@ def direction_of(args, argnums=0, turn=1):
     def of_leaf(leaf):
         if not _moves(leaf):
             return None
-        size = jnp.abs(leaf)
-        typical = jnp.sqrt(jnp.mean(size**2)) if size.size else jnp.ones((), size.dtype)
-        typical = jnp.where(typical > 0, typical, 1)
-        size = jnp.where(size > 1e-12 * typical, size, typical)
-        phase = (turn + jnp.arange(size.size, dtype=jnp.float32)).reshape(size.shape)
-        signs = jnp.sin(phase)
+        size = np.abs(np.asarray(leaf, complex if jnp.iscomplexobj(leaf) else float))
+        typical = np.sqrt(np.mean(size**2)) if size.size else 1.0
+        typical = typical if typical > 0 else 1.0
+        size = np.where(size > 1e-12 * typical, size, typical)
+        phase = (turn + np.arange(size.size)).reshape(size.shape)
+        signs = np.sin(phase)
         if jnp.iscomplexobj(leaf):
-            signs = signs + 1j * jnp.cos(2 * phase)
+            signs = signs + 1j * np.cos(2 * phase)
         return (signs * size).astype(jnp.result_type(leaf))
 
-    with jax.numpy_dtype_promotion("standard"):
-        return tuple(jax.tree.map(of_leaf, args[i]) for i in _tuple(argnums))
+    return tuple(jax.tree.map(of_leaf, args[i]) for i in _tuple(argnums))
 
 
 def slope(function, args, direction, argnums=0):
@@ -233,7 +232,7 @@ def weighted_sum(function):
     def scalar(*args):
         leaves = [leaf for leaf in jax.tree.leaves(function(*args)) if _moves(leaf)]
         weights = [
-            jnp.asarray(w, jnp.result_type(leaf)) for w, leaf in zip(_weights(leaves), leaves, strict=True)
+            np.asarray(w, jnp.result_type(leaf)) for w, leaf in zip(_weights(leaves), leaves, strict=True)
         ]
         with jax.numpy_dtype_promotion("standard"):
             return sum(jnp.sum(jnp.real(leaf * w)) for leaf, w in zip(leaves, weights, strict=True))
@@ -276,7 +275,7 @@ def _moved(args, direction, argnums, by):
     moved = list(args)
     for place, tree in zip(_tuple(argnums), direction, strict=True):
         moved[place] = jax.tree.map(
-            lambda t, x: x if t is None else x + jnp.asarray(by * t, jnp.result_type(x)),
+            lambda t, x: x if t is None else x + np.asarray(by * t, jnp.result_type(x)),
             tree,
             moved[place],
             is_leaf=_none,
