@@ -71,7 +71,7 @@ def _kind(tree):
 def compare(layer, x, trainables, non_trainables, expected, recognise=()):
     """``fwd`` gives what is expected; or the report says which known mistake gives what it gave. (NumPy computes what is
     expected, so that nothing is compiled for it.)"""
-    x, trainables, non_trainables = jax.tree.map(jnp.asarray, (x, trainables, non_trainables))
+    x, trainables, non_trainables = jax.device_put((x, trainables, non_trainables))
     y, _ = subject(layer).fwd(x, trainables, non_trainables)
     given = {"x": x, "trainables": trainables}
     if not is_array(y):
