@@ -142,7 +142,8 @@ class LayerSubject:
             return jax.device_put(drawn.astype("int32"))
         values = np.random.default_rng(0).uniform(0.2, 1.0, (*batch, *self.shape))
         signs = np.random.default_rng(1).choice([-1, 1], values.shape)
-        return jax.device_put((values * signs).astype(jnp.dtype(dtype)))  # `jnp.asarray` would compile something
+        # `jnp.asarray` would compile something.
+        return jax.device_put((values * signs).astype(jnp.dtype(dtype)))
 
     @functools.cached_property
     def x(self):
