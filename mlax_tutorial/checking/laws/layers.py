@@ -560,9 +560,8 @@ def _(subject):
     ["as eval_shape says"],
 )
 def _(subject):
-    x, key = subject.x, jax.random.key(5) if subject.draws else None
-    first, _ = subject.fwd(x, *subject.variables, key=clone(key))
-    again, _ = subject.fwd(x, *subject.variables, key=clone(key))
+    x, (first, _) = subject.x, subject.eager(False)
+    again, _ = subject.fwd(x, *subject.variables, key=subject.keys())
     equal(
         again,
         first,
@@ -570,13 +569,13 @@ def _(subject):
         input={"x": x},
     )
     if subject.draws and not subject.deterministic:
-        for seed in range(6, 26):  # chance may draw the same mask for a few examples
+        for seed in range(8, 28):  # chance may draw the same mask for a few examples
             other, _ = subject.fwd(x, *subject.variables, key=jax.random.key(seed))
             if differing(other, first) is not None:
                 return
         raise Failed(
             "The layer draws random numbers (`needs_key`), but gives the same output for two keys.",
-            input="key = jax.random.key(5), then jax.random.key(6)",
+            input="key = jax.random.key(7), then jax.random.key(8)",
             got=first,
         )
 
