@@ -806,12 +806,14 @@ def _(subject):
     key = subject.keys()
     with x64(), on_host():
         x, layer = subject.example("float64"), subject.declared("float64")
-        # Cast, since to draw them anew would be one more program.
-        variables = jax.tree.map(lambda leaf, kind: np.asarray(leaf, kind.dtype), subject.variables, types)
-        trainables, non_trainables = jax.device_put(variables)
+        if subject.thorough:
+            trainables, non_trainables = jax.jit(layer.init)(jax.random.key(0), x)
+        else:  # cast, since to draw them anew would be one more program
+            cast = jax.tree.map(lambda leaf, kind: np.asarray(leaf, kind.dtype), subject.variables, types)
+            trainables, non_trainables = jax.device_put(cast)
 
         def fwd(x, trainables):
-            return layer.fwd(x, trainables, non_trainables, key=key)[0]
+            return layer.fwd(x, trainables, non_trainables, key=clone(key))[0]
 
         try:
             if subject.ids is None:
