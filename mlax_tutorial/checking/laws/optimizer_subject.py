@@ -32,7 +32,8 @@ def spellings():
 
 def weights(dtype="float32"):
     """Those of the model."""
-    return {"kernel": jnp.asarray(KERNEL, dtype)}, (), ({"bias": jnp.zeros(2, dtype)},)
+    dtype = jnp.dtype(dtype)
+    return jax.device_put(({"kernel": KERNEL.astype(dtype)}, (), ({"bias": np.zeros(2, dtype)},)))
 
 
 @jax.jit

@@ -139,10 +139,11 @@ class LayerSubject:
         """An input with values away from the kinks of relu and the like."""
         if self.ids is not None:
             drawn = np.random.default_rng(0).integers(self.ids, size=(*batch, *self.shape))
-            return jnp.asarray(drawn, "int32")
+            return jax.device_put(drawn.astype("int32"))
         values = np.random.default_rng(0).uniform(0.2, 1.0, (*batch, *self.shape))
         signs = np.random.default_rng(1).choice([-1, 1], values.shape)
-        return jnp.asarray(values * signs, dtype)
+        # `jnp.asarray` would compile something.
+        return jax.device_put((values * signs).astype(jnp.dtype(dtype)))
 
     @functools.cached_property
     def x(self):
@@ -213,10 +214,12 @@ class LayerSubject:
         Returns:
           ``outputs[inference_mode]``, stacked as the batch; gradients by ``x``, stacked as well, and by ``trainables``, summed.
         """
-        x, (trainables, non_trainables), each = self.x, self.variables, self.keys(shape=BATCH)
+        x, (trainables, non_trainables), each = np.asarray(self.x), self.variables, self.keys(shape=BATCH)
 
         @jax.jit
-        def run(x, trainables, key):
+        def run(x, trainables, each, i):
+            key = None if each is None else each[i]
+
             def loss(x, trainables):
                 y, _ = self.fwd(x, trainables, non_trainables, key=key)
                 return sin_sum(y), y
@@ -228,7 +231,7 @@ class LayerSubject:
                 True: self.fwd(x, trainables, non_trainables, key=clone(at), inference_mode=True)[0],
             }, gradients
 
-        found = [run(x[i], trainables, None if each is None else clone(each)[i]) for i in np.ndindex(BATCH)]
+        found = [run(x[i], trainables, clone(each), i) for i in np.ndindex(BATCH)]
         outputs, gradients = jax.tree.map(lambda *leaves: np.stack(leaves), *found)
         *by_x, by_trainables = gradients
         whole = jax.tree.map(lambda leaf: leaf.reshape(*BATCH, *leaf.shape[1:]), (outputs, by_x))
@@ -317,9 +320,9 @@ class LayerSubject:
         """The types of the variables, and the traced program of the layer and its gradients. Nothing is computed."""
         wide = self.thorough if wide is None else wide
         if (dtype, wide) not in self._programs:
+            x, key, first = self.outline(dtype), self.keys(), jax.random.key(0)
             with x64(wide):
-                x, key = self.outline(dtype), self.keys()
-                variables = jax.eval_shape(self.declared(dtype).init, jax.random.key(0), x)
+                variables = jax.eval_shape(self.declared(dtype).init, first, x)
                 traced = jax.jit(self.pull(dtype)).trace(x, *variables, key)
             self._programs[dtype, wide] = variables, traced
         return self._programs[dtype, wide]

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Failed, checks, reader
@@ -97,7 +98,7 @@ def says_whether_it_needs_a_key(container, quiet=None):
 
 def different_noise(one, two, what):
     """Two amounts of noise that were drawn apart."""
-    if bool(jnp.allclose(one, two, atol=1e-6)):
+    if np.allclose(one, two, atol=1e-6):
         raise Failed(f"{what} the same random numbers: each needs a key of its own, by `jax.random.split`.")
 
 
@@ -159,4 +160,5 @@ def counts(container, path, x):
 
 
 def agrees(got, expected, where):
-    checks.same(got, expected, where=where, rtol=1e-5, atol=1e-6)
+    """``expected`` may be NumPy's."""
+    checks.same(got, jax.device_put(expected), where=where, rtol=1e-5, atol=1e-6)

@@ -23,11 +23,11 @@ def solution(x, kernels, key=None):
 
 def _kernels(depth):
     """Kernels that pass on each unit by itself, so that what comes out shows which units were dropped where."""
-    return [jnp.eye(WIDE)] * depth
+    return [jax.device_put(np.eye(WIDE, dtype=np.float32))] * depth
 
 
 def check(noisy):
-    x = jnp.asarray(np.random.default_rng(0).uniform(0.5, 1.0, (MANY, WIDE)), jnp.float32)
+    x = jax.device_put(np.random.default_rng(0).uniform(0.5, 1.0, (MANY, WIDE)).astype(np.float32))
     kernels = _kernels(DEEP)
     try:
         dropped_nothing = noisy(x, kernels)
@@ -37,7 +37,8 @@ def check(noisy):
     checks.same(dropped_nothing, x, where="without a key, and with kernels that change nothing")
     checks.same(noisy(x, kernels, None), x, where="with the key None")
     # A kernel that mixes neighbors shows whether the values are dropped behind the product, as they should be.
-    mixing = jnp.eye(WIDE) + 0.5 * jnp.roll(jnp.eye(WIDE), 1, axis=1)
+    mixing = np.eye(WIDE, dtype=np.float32)
+    mixing = jax.device_put(mixing + 0.5 * np.roll(mixing, 1, axis=1))
     one, two = noisy(x, [mixing], jax.random.key(1)), noisy(x, kernels, jax.random.key(2))
     _is_dropout(one, np.asarray(x) @ np.asarray(mixing), x, mixing)
     _differs_between_examples(one)
@@ -89,7 +90,7 @@ def _differs_between_examples(y):
 def _differs_between_layers(y, x):
     """With one mask for all layers, half of the values survive all of them."""
     survived = float(np.mean(np.asarray(y) > 0))
-    ratio = np.asarray(y / x)
+    ratio = np.asarray(y) / np.asarray(x)
     if not np.all(np.isclose(ratio, 0, atol=1e-2) | np.isclose(ratio, 2**DEEP, rtol=1e-2)):
         said = f"What survives {DEEP} layers should be doubled {DEEP} times."
         if np.all(np.isclose(ratio, 0, atol=1e-2) | np.isclose(ratio, 2, rtol=1e-2)):

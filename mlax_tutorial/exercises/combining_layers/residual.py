@@ -54,7 +54,7 @@ class Residual(nn.Layer):
 
 
 def check(Residual):
-    x = jnp.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    x = jax.device_put(np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]], np.float32))
     _plain(checks.make(Residual, nn.Linear(3)), x)
     _with_shortcut(checks.make(Residual, nn.Linear(4), nn.Linear(4)), x)
     says_whether_it_needs_a_key(lambda child: checks.make(Residual, child))
@@ -84,21 +84,23 @@ def _trees(model, x, names, shapes):
 def _plain(model, x):
     trainables, non_trainables = _trees(model, x, {"layer"}, {"layer": {"kernel": (3, 3)}})
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
-    agrees(y, x + x @ trainables["layer"]["kernel"], "without a shortcut")
+    x, kernel = np.asarray(x), np.asarray(trainables["layer"]["kernel"])
+    agrees(y, x + x @ kernel, "without a shortcut")
 
 
 def _with_shortcut(model, x):
     shapes = {"layer": {"kernel": (3, 4)}, "shortcut": {"kernel": (3, 4)}}
     trainables, non_trainables = _trees(model, x, {"layer", "shortcut"}, shapes)
-    kernels = [trainables[name]["kernel"] for name in ("layer", "shortcut")]
-    if jnp.array_equal(*kernels):
+    kernels = [np.asarray(trainables[name]["kernel"]) for name in ("layer", "shortcut")]
+    if np.array_equal(*kernels):
         raise Failed(
             "The layer and the shortcut begin with the same weights: in `init`, too, each needs a key of its own."
         )
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
+    x = np.asarray(x)
     expected = x @ kernels[0] + x @ kernels[1]
     for wrong, text in [(x @ kernels[0], "shortcut"), (x @ kernels[1], "layer")]:
-        if y.shape == wrong.shape and jnp.allclose(y, wrong, atol=1e-5):
+        if y.shape == wrong.shape and np.allclose(y, wrong, atol=1e-5):
             raise Failed(f"The {text} is left out of the sum.", expected=expected, got=y)
     agrees(y, expected, "with a Linear as shortcut")
 
@@ -110,10 +112,10 @@ def _keys(Residual, x):
     y, _ = method(both, "fwd")(x, *variables, key=jax.random.key(2))
     quiet = checks.make(Residual, Count(), Noise())  # which complains if it is given a key
     method(quiet, "fwd")(x, *method(quiet, "init")(jax.random.key(3), x), key=jax.random.key(2))
-    noise = y - 2 * x
+    noise = np.asarray(y) - 2 * np.asarray(x)
     # one key for both would give twice the same numbers: then every entry is twice a draw of that key
     for key in (jax.random.key(2), *jax.random.split(jax.random.key(2))):
-        if jnp.allclose(noise, 2 * jax.random.normal(key, x.shape), atol=1e-5):
+        if np.allclose(noise, 2 * np.asarray(jax.random.normal(key, x.shape)), atol=1e-5):
             different_noise(noise, noise, "The layer and the shortcut draw")
 
 
@@ -158,7 +160,7 @@ def _gradient(Residual, x):
     got = jax.jit(jax.grad(total))(x)
     checks.same(
         got,
-        jnp.asarray(1 + np.cos(np.asarray(x))),
+        jax.device_put(1 + np.cos(np.asarray(x))),
         where="for the gradient of x + sin(x)",
         rtol=1e-4,
         atol=1e-4,

@@ -52,7 +52,7 @@ class NamedSeries(nn.Layer):
 
 
 def check(NamedSeries):
-    x = jnp.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
+    x = jax.device_put(np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]], np.float32))
     _sizes_follow(NamedSeries, x)
     model = checks.make(NamedSeries, ("first", "second"), (nn.Linear(3), nn.Linear(3)))
     _right_trees(model, x)
@@ -100,12 +100,13 @@ def _right_trees(model, x):
                 expected=shapes,
                 got=got,
             )
-    if jnp.array_equal(trainables["first"]["kernel"], trainables["second"]["kernel"]):
+    first, second = (np.asarray(trainables[name]["kernel"]) for name in ("first", "second"))
+    if np.array_equal(first, second):
         raise Failed(
             "Two layers of the same size begin with the same weights: in `init`, too, each layer needs a key of its own."
         )
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
-    agrees(y, x @ trainables["first"]["kernel"] @ trainables["second"]["kernel"], "for two Linears")
+    agrees(y, np.asarray(x) @ first @ second, "for two Linears")
 
 
 def _nested(NamedSeries, x):
@@ -161,7 +162,7 @@ def _note_on_any_error(NamedSeries, x):
 def _place_of_an_error(NamedSeries, x):
     model = checks.make(NamedSeries, ("body", "tail"), (nn.Linear(3), nn.Linear(3)))
     variables = method(model, "init")(jax.random.key(5), x)
-    variables[0]["tail"] = {"kernel": jnp.ones((4, 3))}  # of another model
+    variables[0]["tail"] = {"kernel": jax.device_put(np.ones((4, 3), np.float32))}  # of another model
     try:
         model.fwd(x, *variables)
     except ValueError as error:

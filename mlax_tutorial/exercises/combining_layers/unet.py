@@ -23,7 +23,7 @@ class Level(nn.Composite):
 def check(Level):
     if not issubclass(Level, nn.Composite):
         raise Failed("Derive the class from `nn.Composite`, which makes `init` and `fwd` of your `forward`.")
-    x = jnp.array([[1.0, -2.0, 0.5, 4.0], [0.25, 3.0, -1.0, 0.0]])
+    x = jax.device_put(np.array([[1.0, -2.0, 0.5, 4.0], [0.25, 3.0, -1.0, 0.0]], np.float32))
     model = checks.make(Level, nn.Linear(3), nn.F(jnp.tanh), nn.Linear(2))
     try:
         trainables, non_trainables = method(model, "init")(jax.random.key(0), x)
@@ -57,18 +57,19 @@ def _wrong_sizes(got):
 
 
 def _right_value(y, x, down, up):
-    inside = jnp.tanh(x @ down)
-    expected = jnp.concatenate([x, inside], axis=-1) @ up
+    x, down, up = (np.asarray(array) for array in (x, down, up))
+    inside = np.tanh(x @ down)
+    expected = jax.device_put(np.concatenate([x, inside], axis=-1) @ up)
     others = {
         "The two parts are in the other order: first x, then what came from `inner`.": (
-            jnp.concatenate([inside, x], axis=-1) @ up
+            np.concatenate([inside, x], axis=-1) @ up
         ),
         "`inner` is left out: what `down` gave goes straight up.": (
-            jnp.concatenate([x, x @ down], axis=-1) @ up
+            np.concatenate([x, x @ down], axis=-1) @ up
         ),
     }
     for text, wrong in others.items():
-        if getattr(y, "shape", None) == wrong.shape and jnp.allclose(y, wrong, atol=1e-5):
+        if getattr(y, "shape", None) == wrong.shape and np.allclose(y, wrong, atol=1e-5):
             raise Failed(text, expected=expected, got=y)
     checks.same(y, expected, rtol=1e-5, atol=1e-5)
 
@@ -84,7 +85,7 @@ def _gradient_and_dtype(fwd, x, trainables, non_trainables):
             expected=beside + through,
             got=got,
         )
-    checks.same(got, jnp.asarray(beside + through), where="for the gradient by x", rtol=1e-4, atol=1e-4)
+    checks.same(got, jax.device_put(beside + through), where="for the gradient by x", rtol=1e-4, atol=1e-4)
     outline = jax.ShapeDtypeStruct(x.shape, jnp.bfloat16)
     dtype = jax.eval_shape(lambda x: fwd(x, trainables, non_trainables)[0], outline).dtype
     if dtype != jnp.bfloat16:
@@ -96,7 +97,8 @@ def _nested(Level, x):
     inner = checks.make(Level, nn.Linear(2), nn.F(jnp.tanh), nn.Linear(3))
     model = checks.make(Level, nn.Linear(3), inner, nn.Linear(4))
     try:
-        variables = method(model, "init")(jax.random.key(1), jnp.ones((2, 5, 4)))
+        image = jax.ShapeDtypeStruct((2, 5, 4), jnp.float32)
+        variables = jax.eval_shape(method(model, "init"), jax.random.key(1), image)
     except Raised as raised:
         raised.message = f"It works for an x with two axes; with one of shape (2, 5, 4): {raised.message}"
         raise

@@ -8,7 +8,7 @@ from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.convolution._gradients import flow
 from mlax_tutorial.exercises.convolution._reference import convolve, waves
-from mlax_tutorial.exercises.layers._layers import compare, drawn, subject, variables
+from mlax_tutorial.exercises.layers._layers import compare, drawn, outlines, subject, variables
 
 # Laws whose programs take long to compile, or that the values below show already.
 COSTLY = {
@@ -40,7 +40,9 @@ class PatchConv(nn.Layer):
 
 def check(PatchConv):
     layer, x = checks.make(PatchConv, 3, 2), waves(2, 4, 5, 2)
-    variables(layer, x, {"kernel": (2, 2, 2, 3)})
+    variables(layer, x, {"kernel": (2, 2, 2, 3)}, made=outlines(layer, x))
+    large, images = checks.make(PatchConv, 16, 2), np.zeros((1, 3, 3, 30), np.float32)
+    made, _ = variables(large, images, {"kernel": (2, 2, 30, 16)})
     kernel = waves(2, 2, 2, 3)
     recognise = [
         (convolve(x, kernel[::-1, ::-1]), "This rotates the kernel by 180 degrees: slide it as it is."),
@@ -50,23 +52,22 @@ def check(PatchConv):
         ),
         (convolve(x, kernel.reshape(2, 4, 3).swapaxes(0, 1).reshape(2, 2, 2, 3)), _ORDER),
     ]
-    y, _ = subject(layer).fwd(jnp.asarray(x), {"kernel": jnp.asarray(kernel)}, ())
+    y, _ = subject(layer).fwd(*jax.device_put((x, {"kernel": kernel}, ())))
     if jnp.shape(y) == (2, 4, 5, 3):
         raise Failed(
             "The output is as large as the input: no padding is wanted here, so a window of 2 fits into 4 rows 3 times."
         )
     compare(layer, x, {"kernel": kernel}, (), convolve(x, kernel), recognise)
-    program = str(jax.make_jaxpr(layer.fwd)(jnp.asarray(x), {"kernel": jnp.asarray(kernel)}, ()))
+    program = str(jax.make_jaxpr(layer.fwd)(x, {"kernel": kernel}, ()))
     if "conv_general_dilated" in program:
         raise Failed(
             "The numbers are right, but this asks for `conv_general_dilated`: use slices and a product."
         )
     _single(checks.make(PatchConv, 1, 3))
     flow(lambda x, kernel: layer.fwd(x, {"kernel": kernel}, ())[0], x=x, kernel=kernel)
-    large, _ = subject(checks.make(PatchConv, 16, 2)).init(jax.random.key(1), jnp.zeros((1, 2, 2, 30)))
     wanted = "draw it with lecun_normal in the shape (size, size, in, out), so that the initializer finds the inputs"
-    drawn(large["kernel"], 'trainables["kernel"]', 1 / np.sqrt(2 * 2 * 30), wanted)
-    checks.obeys_laws(layer, x, but=COSTLY)
+    drawn(made["kernel"], 'trainables["kernel"]', 1 / np.sqrt(2 * 2 * 30), wanted)
+    checks.obeys_laws(large, images, but=COSTLY)  # whose kernel has been drawn already
 
 
 def _single(layer):

@@ -11,7 +11,7 @@ from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.exercises.convolution._gradients import flow
 from mlax_tutorial.exercises.convolution._reference import convolve, waves
 from mlax_tutorial.exercises.convolution.patches import COSTLY
-from mlax_tutorial.exercises.layers._layers import compare, drawn, subject, variables
+from mlax_tutorial.exercises.layers._layers import compare, drawn, outlines, subject, variables
 from mlax_tutorial.inspection import costs
 
 
@@ -52,7 +52,9 @@ def _depthwise(x, kernel):
 
 def check(Separable):
     layer, x = checks.make(Separable, 2), waves(2, 5, 4, 3)
-    variables(layer, x, {"depthwise": (3, 3, 1, 3), "pointwise": (3, 2)})
+    variables(layer, x, {"depthwise": (3, 3, 1, 3), "pointwise": (3, 2)}, made=outlines(layer, x))
+    wide, images = checks.make(Separable, 40), np.zeros((1, 3, 3, 48), np.float32)
+    made, _ = variables(wide, images, {"depthwise": (3, 3, 1, 48), "pointwise": (48, 40)})
     given = {"depthwise": waves(3, 3, 1, 3), "pointwise": waves(5, 2)[2:]}
     rim = ((0, 0), (1, 1), (1, 1), (0, 0))
     middle = _depthwise(np.pad(x, rim), given["depthwise"])
@@ -63,7 +65,7 @@ def check(Separable):
         (np.maximum(middle, 0) @ given["pointwise"], "There is a ReLU between the two steps: none is asked for."),
         (_depthwise(np.pad(x, rim), given["depthwise"][::-1, ::-1]) @ given["pointwise"], "This rotates the kernel by 180 degrees."),
     ]  # fmt: skip
-    y, _ = subject(layer).fwd(*jax.tree.map(jnp.asarray, (x, given, ())))
+    y, _ = subject(layer).fwd(*jax.device_put((x, given, ())))
     if jnp.shape(y) == (2, 3, 2, 2):
         raise Failed(
             'The output is smaller than the input: pad as `"SAME"` does, with one zero on each side.'
@@ -75,22 +77,18 @@ def check(Separable):
         x=x,
         **given,
     )
-    _draws(checks.make(Separable, 48))
-    checks.obeys_laws(layer, x, but=COSTLY)
+    _draws(wide, images, made)
+    checks.obeys_laws(wide, images, but=COSTLY)  # whose kernels have been drawn already
 
 
-def _draws(layer):
+def _draws(layer, x, trainables):
     """Both kernels come from keys of their own, and have the variance that `lecun_normal` gives."""
     layer = subject(layer)
 
-    def init(key):
-        return layer.init(key, jnp.zeros((1, 3, 3, 48)))
-
+    key = jax.random.key(2)
     try:
         with jax.debug_key_reuse(True):
-            jax.eval_shape(
-                jax.jit(init), jax.random.key(2)
-            )  # found by the trace, before anything is compiled
+            jax.eval_shape(jax.jit(layer.init), key, x)  # found by the trace, before anything is compiled
     except (jax.errors.KeyReuseError, Raised) as error:
         if not isinstance(getattr(error, "error", error), jax.errors.KeyReuseError):
             raise
@@ -98,7 +96,6 @@ def _draws(layer):
             "`init` uses a key twice, so one kernel repeats the numbers of the other, or depends on them: "
             "`first, second = jax.random.split(key)`, and use each of the new ones once."
         ) from None
-    trainables, _ = init(jax.random.key(2))
     wanted = "draw it with lecun_normal, in the shape that is asked for"
     drawn(trainables["depthwise"], 'trainables["depthwise"]', 1 / 3, wanted)
     drawn(trainables["pointwise"], 'trainables["pointwise"]', 1 / np.sqrt(48), wanted)

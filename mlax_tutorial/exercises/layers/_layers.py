@@ -17,9 +17,17 @@ def subject(layer):
     return guarded
 
 
-def variables(layer, x, trainables, non_trainables=None):
+def outlines(layer, x):
+    """The types of what ``init`` makes, for which nothing is compiled; where there is no trace, what it makes."""
+    try:
+        return jax.eval_shape(subject(layer).init, jax.random.key(0), x)
+    except Exception:  # a law will say so, in its own words
+        return subject(layer).init(jax.random.key(0), jax.device_put(x))
+
+
+def variables(layer, x, trainables, non_trainables=None, made=None):
     """What ``init`` makes, if names and shapes are those that are asked for: dicts from names to shapes."""
-    made = subject(layer).init(jax.random.key(0), jnp.asarray(x))
+    made = subject(layer).init(jax.random.key(0), jax.device_put(x)) if made is None else made
     for role, got, wanted in zip(("trainables", "non_trainables"), made, (trainables, non_trainables)):
         if wanted is None:
             if jax.tree.leaves(got):
@@ -29,8 +37,8 @@ def variables(layer, x, trainables, non_trainables=None):
             names = ", ".join(f'"{name}"' for name in wanted)
             raise Failed(f"The {role} should be a dict with {names}, got {_kind(got)}.", got=got)
         for name, shape in wanted.items():
-            if not is_array(got[name]) or got[name].shape != shape:
-                is_one = is_array(got[name])
+            is_one = is_array(got[name]) or isinstance(got[name], jax.ShapeDtypeStruct)
+            if not is_one or got[name].shape != shape:
                 found = f"its shape is {got[name].shape}" if is_one else f"it is {describe(got[name])}"
                 raise Failed(
                     f'`{role}["{name}"]` should have the shape {shape} for x of shape {x.shape}, but {found}.',
@@ -71,7 +79,7 @@ def _kind(tree):
 def compare(layer, x, trainables, non_trainables, expected, recognise=()):
     """``fwd`` gives what is expected; or the report says which known mistake gives what it gave. (NumPy computes what is
     expected, so that nothing is compiled for it.)"""
-    x, trainables, non_trainables = jax.tree.map(jnp.asarray, (x, trainables, non_trainables))
+    x, trainables, non_trainables = jax.device_put((x, trainables, non_trainables))
     y, _ = subject(layer).fwd(x, trainables, non_trainables)
     given = {"x": x, "trainables": trainables}
     if not is_array(y):

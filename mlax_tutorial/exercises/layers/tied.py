@@ -27,8 +27,8 @@ IDS = np.array([[2, 0, 2], [4, 1, 3]])
 
 
 def check(Tied):
-    layer = checks.make(Tied, 5, 3)
-    trainables, _ = variables(checks.make(Tied, 400, 16), IDS, {"embed": (400, 16)})
+    layer, wide = checks.make(Tied, 5, 3), checks.make(Tied, 400, 16)
+    trainables, _ = variables(wide, IDS, {"embed": (400, 16)})
     drawn(trainables["embed"], 'trainables["embed"]', 1, "draw by `jax.random.normal`")
     table = np.sin(np.arange(15.0).reshape(5, 3))
     rows = table[IDS]
@@ -45,7 +45,8 @@ def check(Tied):
     def parts(reading, writing):
         return jnp.sum(jnp.sin(jnp.tanh(reading[IDS]) @ writing.T))
 
-    got, (read, written) = jax.jit(lambda t: (jax.grad(total)(t), jax.grad(parts, (0, 1))(t, t)))(table)
+    got, read, written = jax.jit(lambda t: (jax.grad(total)(t), *jax.grad(parts, (0, 1))(t, t)))(table)
+    got, read, written = (np.asarray(gradient) for gradient in (got, read, written))
     for wrong, text in [
         (written, "The gradient of the reading does not arrive at the table: only that of the writing does."),
         (read, "The gradient of the writing does not arrive at the table: only that of the reading does."),
@@ -58,7 +59,7 @@ def check(Tied):
             expected=read + written,
             got=got,
         )
-    checks.obeys_laws(layer, IDS, ids=5)
+    checks.obeys_laws(wide, IDS, ids=400)  # which has been drawn already
 
 
 exercise = Exercise(

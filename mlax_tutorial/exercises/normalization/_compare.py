@@ -40,7 +40,7 @@ def standardized(x, axes, epsilon=EPSILON):
 def output(layer, x, trainables=(), **options):
     """What ``fwd`` gives for x, with the reader's errors shown as theirs."""
     laws.LAYER["signature"](guarded := LayerSubject(layer, x.shape[1:]))
-    y, _ = guarded.fwd(jnp.asarray(x), jax.tree.map(jnp.asarray, trainables), (), **options)
+    y, _ = guarded.fwd(*jax.device_put((x, trainables, ())), **options)
     if not is_array(y):
         raise Failed(f"`fwd` should return an array and non_trainables, got {describe(y)}.", input={"x": x})
     if y.shape != x.shape:
@@ -78,7 +78,7 @@ def slope_of_standardized(x, cotangent, axes, centered=True):
 
 def gradient(layer, x, expected):
     """The gradient by x of the sum of ``sin(y)``, with the statistics as part of it."""
-    found = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(layer.fwd(x, (), ())[0]))))(jnp.asarray(x))
+    found = jax.jit(jax.grad(lambda x: jnp.sum(jnp.sin(layer.fwd(x, (), ())[0]))))(x)
     if not close(found, expected, 1e-2):
         raise Failed(
             "The numbers are right, but not the gradient by x: the statistics depend on x, too, so no `stop_gradient` belongs here.",
@@ -109,7 +109,7 @@ ONE_PASS = (
 
 def no_overflow(layer, x):
     """Squares are formed in float32: 300 squared is infinite in float16."""
-    x = jnp.asarray(x, jnp.float16)
+    x = np.asarray(x, np.float16)
     y = output(layer, x)
     if not np.all(np.isfinite(np.asarray(y, np.float32))) or np.all(np.asarray(y) == 0):
         raise Failed(

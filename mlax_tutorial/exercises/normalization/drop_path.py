@@ -75,7 +75,8 @@ def check(DropPath):
             input={"x": pictures, "rate": 0.5, "axes": 1},
         )
     _independent(share * 600, np.sum(zero.all(2)), np.sum(dropped_pictures))
-    slope = jax.grad(lambda x: jnp.sum(output(layer, x, key=jax.random.key(0))))(jnp.asarray(x))
+    key = jax.random.key(0)
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(output(layer, x, key=key))))(x)
     if not np.allclose(slope, y, rtol=1e-3):
         raise Failed(
             "The output is right, but not its gradient by x: what is kept should get 1 / (1 - rate), what is dropped 0.",

@@ -79,7 +79,7 @@ def check(masked):
     def gradient(x, mask):
         return jax.grad(lambda x: jnp.sum(jnp.sin(masked(x, mask)[0])))(x)
 
-    slope = gradient(jnp.asarray(poisoned), jnp.asarray(MASK))
+    slope = gradient(jax.device_put(poisoned), jax.device_put(MASK))
     if not np.all(np.isfinite(slope)):
         raise Failed(
             "With NaN in the padding the gradient is NaN: after the computation `jnp.where` comes too late, since zero times "
@@ -128,7 +128,7 @@ def check(masked):
 
 
 def _three(masked, x, mask, shown):
-    got = masked(jnp.asarray(x), jnp.asarray(mask))
+    got = masked(jax.device_put(x), jax.device_put(mask))
     if not isinstance(got, tuple) or len(got) != 3:
         raise Failed("Return three arrays: y, the mean and the variance.", input=shown, got=got)
     for value, shape, what in zip(

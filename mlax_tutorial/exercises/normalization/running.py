@@ -26,9 +26,9 @@ def check(running):
         "variance": np.array([2.0, 1.0, 3.0], np.float32),
     }
     given = {"averages": old, "x": x, "momentum": momentum}
-    averages = jax.tree.map(jnp.asarray, old)
+    averages = jax.device_put(old)
     before = dict(averages)
-    got = running(averages, jnp.asarray(x), momentum)
+    got = running(averages, jax.device_put(x), momentum)
     if any(averages.get(name) is not value for name, value in before.items()):
         raise Failed(
             "Your function changes the dict that it is given: return a new one.", input=given, got=got
@@ -76,7 +76,7 @@ def check(running):
     def total_of(x):
         return sum(jnp.sum(leaf) for leaf in jax.tree.leaves(running(old, x, momentum)))
 
-    if np.any(np.asarray(jax.grad(total_of)(jnp.asarray(x))) != 0):
+    if np.any(np.asarray(jax.grad(total_of)(jax.device_put(x))) != 0):
         raise Failed(
             "A gradient passes through the averages into x: take `jax.lax.stop_gradient(x)`, or of what is computed from it.",
             input=given,
@@ -86,12 +86,12 @@ def check(running):
 
 def _other_batches(running, old):
     """More rows, another momentum, under jit; and numbers far from zero."""
-    old, momentum = jax.tree.map(jnp.asarray, old), 0.1
+    old, momentum = jax.device_put(old), 0.1
     with under("`jax.jit`"):
         compiled = jax.jit(lambda averages, x, momentum: running(averages, x, momentum))
         for offset, said in [(0, "For a batch of 7 examples"), (1000, "For numbers far from zero")]:
             x = drawn(7, 3, seed=1) + np.float32(offset)
-            got = compiled(old, jnp.asarray(x), jnp.float32(momentum))
+            got = compiled(old, jax.device_put(x), jnp.float32(momentum))
             for name, new in (("mean", x.mean(0)), ("variance", x.var(0, ddof=1))):
                 expected = (1 - momentum) * np.asarray(old[name]) + momentum * new
                 if not close(got[name], expected):

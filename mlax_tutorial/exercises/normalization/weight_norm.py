@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.layers._layers import compare, drawn, subject, variables
+from mlax_tutorial.exercises.layers._layers import compare, drawn, outlines, subject, variables
 from mlax_tutorial.exercises.normalization._compare import COSTLY, WIDE, close
 
 
@@ -35,7 +35,9 @@ X = np.array([[1.0, -2.0, 0.5, 0.0], [-0.25, 3.0, -1.0, 2.0]], np.float32)
 
 def check(WeightNormLinear):
     layer = checks.make(WeightNormLinear, 3)
-    trainables, _ = variables(layer, X, {"direction": (4, 3), "length": (3,)})
+    variables(layer, X, {"direction": (4, 3), "length": (3,)}, made=outlines(layer, X))
+    wide, many = checks.make(WeightNormLinear, 50), np.zeros((1, 64), np.float32)
+    trainables, _ = variables(wide, many, {"direction": (64, 50), "length": (50,)})
     v = np.asarray(trainables["direction"], np.float64)
     columns = np.sqrt(np.sum(v**2, 0))
     if np.all(v == 0):
@@ -62,9 +64,8 @@ def check(WeightNormLinear):
     compare(layer, X, {"direction": v, "length": g}, (), X @ (g * v / columns), recognise)
     v, g = v.astype(np.float32), g.astype(np.float32)
     _directions(subject(layer), v, g)
-    large, _ = subject(checks.make(WeightNormLinear, 50)).init(jax.random.key(1), jnp.zeros((1, 64)))
-    drawn(large["direction"], 'trainables["direction"]', 1 / 8, "draw it with lecun_normal")
-    checks.obeys_laws(layer, X, accumulates=WIDE, but=COSTLY | {"keys used once", "a reused key is caught"})
+    drawn(trainables["direction"], 'trainables["direction"]', 1 / 8, "draw it with lecun_normal")
+    checks.obeys_laws(wide, many, accumulates=WIDE, but=COSTLY | {"keys used once", "a reused key is caught"})
 
 
 def _directions(layer, v, g):
@@ -73,8 +74,9 @@ def _directions(layer, v, g):
         (jnp.float32, 1e-3, "With directions a thousand times as short the output is another one: only their direction counts, so add nothing to their length."),
         (jnp.float16, 1e2, "In float16 the squares of a few hundred are infinite: compute the lengths in float32 at least."),
     ]:  # fmt: skip
-        trainables = {"direction": jnp.asarray(v * scale, dtype), "length": jnp.asarray(g, dtype)}
-        y, _ = layer.fwd(jnp.asarray(X, dtype), trainables, ())
+        given = X.astype(dtype), {"direction": (v * scale).astype(dtype), "length": g.astype(dtype)}
+        x, trainables = jax.device_put(given)
+        y, _ = layer.fwd(x, trainables, ())
         expected = X @ (g * v / np.sqrt(np.sum(v**2, 0)))
         if not np.allclose(np.asarray(y, np.float32), expected, rtol=2e-2, atol=2e-2):
             raise Failed(said, input={"x": X, "trainables": trainables}, expected=expected, got=y)
@@ -85,7 +87,7 @@ def _directions(layer, v, g):
             lambda v: jnp.sum(layer.fwd(jnp.asarray(X), {"direction": v, "length": g}, ())[0] ** 2)
         )(v)
 
-    gradient = np.asarray(back(jnp.asarray(v), jnp.asarray(g)))
+    gradient = np.asarray(back(v, g))
     along, whole = np.sum(gradient * v, 0), np.sqrt(np.sum(gradient**2, 0) * np.sum(v**2, 0))
     if not np.all(np.abs(along) < 2e-2 * whole):
         raise Failed(

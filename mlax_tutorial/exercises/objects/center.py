@@ -44,7 +44,7 @@ def check(Center):
     shift.value = jnp.array([1.0, 2.0, 3.0])
     mean.value = jnp.array([1.0, 1.0, 1.0])
     expected, moved = X - 1 + np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.0, 1.5])
-    y = module(jnp.asarray(X), training=False)
+    y = module(jax.device_put(X), training=False)
     if y is None:
         raise Failed("`__call__` returned None: is a `return` missing?")
     if isinstance(y, tuple):
@@ -53,7 +53,7 @@ def check(Center):
     if not np.allclose(module.mean.value, 1):
         raise Failed("With `training=False` the mean should stay as it is.", got=module.mean.value)
     held = module.mean
-    y = module(jnp.asarray(X))
+    y = module(jax.device_put(X))
     new = X - moved + np.array([1.0, 2.0, 3.0])
     if np.shape(y) == X.shape and np.allclose(y, new):
         raise Failed(
@@ -70,7 +70,7 @@ def check(Center):
             text = "The mean did not move in training."
         raise Failed(text, input={"x": X, "rate": 0.5}, expected=moved, got=module.mean.value)
     _under_jit(module)
-    slope = jax.grad(lambda x: module(x, training=False).sum())(jnp.asarray(X))
+    slope = jax.grad(lambda x: module(x, training=False).sum())(jax.device_put(X))
     if not np.allclose(slope, 1):
         raise Failed("The output is right, but its gradient with respect to x is lost.", got=slope)
     other = checks.make(Center, 2)

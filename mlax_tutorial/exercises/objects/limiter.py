@@ -27,7 +27,7 @@ def check(Limiter):
     layer = checks.make(Limiter)
     made = variables(layer, MATRIX, {"gain": (4,)}, {"largest": (4,)})
     for name, leaf in [("gain", made[0]["gain"]), ("largest", made[1]["largest"])]:
-        if not np.all(leaf == 1):
+        if not np.all(np.asarray(leaf) == 1):
             raise Failed(f"`{name}` begins at 1 in the object, and should here.", got=leaf)
     gain, largest = np.array([2.0, 1.0, -1.0, 3.0], np.float32), np.array([2.0, 2.0, 0.5, 4.0], np.float32)
     seen = np.maximum(largest, np.abs(MATRIX).max(axis=0))
@@ -37,11 +37,11 @@ def check(Limiter):
         (MATRIX / largest, "This does not multiply by `gain`."),
     ]  # fmt: skip
     compare(layer, MATRIX, {"gain": gain}, {"largest": largest}, gain * MATRIX / largest, recognise)
-    arguments = jnp.asarray(MATRIX), {"gain": jnp.asarray(gain)}, {"largest": jnp.asarray(largest)}
+    arguments = jax.device_put((MATRIX, {"gain": gain}, {"largest": largest}))
     _state(subject(layer).fwd(*arguments)[1], seen, largest, "in training")
     _state(subject(layer).fwd(*arguments, inference_mode=True)[1], largest, seen, "in inference")
-    half = jnp.asarray(MATRIX, jnp.float16)
-    kept = subject(layer).fwd(half, *arguments[1:])[1]["largest"]
+    half = jax.ShapeDtypeStruct(MATRIX.shape, jnp.float16)
+    kept = jax.eval_shape(subject(layer).fwd, half, *arguments[1:])[1]["largest"]
     if kept.dtype != jnp.float32:
         raise Failed(
             f"The new state has the dtype of the old one: here float32 for a float16 input, got {kept.dtype}."

@@ -22,7 +22,7 @@ STEPS = [
 
 
 def arrays(tree, dtype=jnp.float32):
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
+    return jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf, dtype), tree))
 
 
 @dataclasses.dataclass
@@ -72,7 +72,7 @@ def walk(optimizers, weights=WEIGHTS, gradients=STEPS, dtype=jnp.float32):
                     got=jax.tree.map(jnp.shape, updates),
                 )
             found.append(jax.tree.map(np.asarray, updates))
-            now = jax.tree.map(lambda w, u: (w + u).astype(w.dtype), now, updates)
+            now = arrays(jax.tree.map(lambda w, u: np.asarray(w) + np.asarray(u), now, updates), dtype)
         return found, state
 
     updates, state = go(optimizers)

@@ -23,7 +23,7 @@ def check(RMSNorm):
     made = checks.make(RMSNorm)
     layer = laws.LayerSubject(made, (4,), accumulates=laws.STATISTICS)
     draw = np.random.default_rng(0)
-    x = jnp.asarray(draw.normal(size=(2, 4)), jnp.float32)
+    x = jax.device_put(draw.normal(size=(2, 4)).astype(np.float32))
     trainables, non_trainables = layer.init(jax.random.key(0), x)
     if not isinstance(trainables, dict) or set(trainables) != {"scale"}:
         raise Failed(
@@ -31,21 +31,23 @@ def check(RMSNorm):
         )
     if not np.array_equal(np.asarray(trainables["scale"], np.float32), np.ones(4)):
         raise Failed("The scale should begin as ones, one for each feature.", got=trainables["scale"])
-    scale = jnp.array([1.0, 2.0, -1.0, 0.5])
+    scale = jax.device_put(np.array([1.0, 2.0, -1.0, 0.5], np.float32))
     y, _ = layer.fwd(x, {"scale": scale}, non_trainables)
     wide = np.asarray(x, np.float64)
     expected = wide / np.sqrt(np.mean(wide**2, axis=-1, keepdims=True) + 1e-6) * np.asarray(scale)
     shown = {"input": {"x": x, "scale": scale}}
-    checks.same(jnp.asarray(y, jnp.float32), jnp.asarray(expected, jnp.float32), **shown)
+    checks.same(jnp.asarray(y, jnp.float32), jax.device_put(expected.astype(np.float32)), **shown)
     _small(layer, x.shape)
     checks.obeys_laws(made, x, accumulates=laws.STATISTICS)
-    _large(layer)
+    _large(layer, x.shape)
 
 
 def _small(layer, shape):
     """Where the epsilon matters: a row of zeros, and one whose mean square is 1e-6 as well."""
-    x = jnp.zeros(shape).at[1].set(1e-3)
-    got = np.asarray(layer.fwd(x, {"scale": jnp.ones(shape[-1])}, ())[0], np.float32)
+    small, ones = np.zeros(shape, np.float32), np.ones(shape[-1], np.float32)
+    small[1] = 1e-3
+    x, trainables = jax.device_put((small, {"scale": ones}))
+    got = np.asarray(layer.fwd(x, trainables, ())[0], np.float32)
     expected = np.zeros(shape, np.float32)
     expected[1] = 0.5**0.5
     shown = {"input": {"x": x}, "expected": expected, "got": got}
@@ -55,15 +57,16 @@ def _small(layer, shape):
         raise Failed("A small row comes out wrong. The 1e-6 is added to the mean, under the root.", **shown)
 
 
-def _large(layer):
-    x = jnp.full((1, 4), 300.0, jnp.float16)
-    y, _ = layer.fwd(x, {"scale": jnp.ones(4, jnp.float16)}, ())
+def _large(layer, shape):
+    ones = np.ones(shape, np.float16)
+    x, scale = jax.device_put((300 * ones, ones[0]))
+    y, _ = layer.fwd(x, {"scale": scale}, ())
     if not np.allclose(np.asarray(y, np.float32), 1, atol=0.01):
         raise Failed(
             "The square of 300 is infinite in float16, and so is the mean of such squares: this row comes out wrong. Convert x before "
             "you square it, and only the inverse root back. (The accumulator of `jnp.mean` comes too late.)",
             input={"x": x},
-            expected=jnp.ones((1, 4), jnp.float16),
+            expected=ones,
             got=y,
         )
 

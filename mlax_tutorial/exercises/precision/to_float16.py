@@ -26,7 +26,7 @@ def check(to_float16):
     exact = [0.0, 1.0, -2.5, 65504.0]
     barely = [1 + 2.0**-23] * 16  # goes up in one of 8192 cases
     numbers = np.array(normal + subnormal + exact + barely, np.float32)
-    x = jnp.asarray(np.repeat(numbers[:, None], MANY, axis=1))
+    x = jax.device_put(np.repeat(numbers[:, None], MANY, axis=1))
     checks.returns(to_float16, key, x, shape=x.shape, dtype=jnp.float16)
     got = np.asarray(to_float16(key, x), np.float64)
     low, high = _neighbors(numbers)
@@ -44,7 +44,7 @@ def check(to_float16):
     again = np.asarray(to_float16(other, x), np.float64)
     if np.array_equal(got, again):
         raise Failed("Another key gives the same result.")
-    checks.keys(to_float16, key, x[:, :50])
+    checks.keys(to_float16, key, x, depends=False)
 
 
 def _neighbors(numbers):

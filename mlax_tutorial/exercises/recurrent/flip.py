@@ -21,7 +21,7 @@ def check(flip):
     t = np.arange(5)
     clipped = np.maximum(lengths[:, None] - 1 - t, 0)
     off = np.where(t < lengths[:, None], np.minimum(lengths[:, None] - t, 4), t)
-    right = np.asarray(solution(jnp.asarray(X), jnp.asarray(lengths)))
+    right = np.asarray(solution(jax.device_put(X), jax.device_put(lengths)))
     _compare(flip, X, lengths, [
         (X[:, ::-1], "This turns the padding around, too, which now comes first."),
         (X, "Nothing is turned around."),
@@ -34,7 +34,7 @@ def check(flip):
     ])  # fmt: skip
     _compare(flip, X, np.array([0, 2, 4]), [])
     holes = np.where((t < lengths[:, None])[:, :, None], X, np.nan)
-    got = np.asarray(flip(jnp.asarray(holes), jnp.asarray(lengths)))
+    got = np.asarray(flip(jax.device_put(holes), jax.device_put(lengths)))
     if got.shape != X.shape or not np.array_equal(
         got, np.where((t < lengths[:, None])[:, :, None], right, np.nan), equal_nan=True
     ):
@@ -43,24 +43,28 @@ def check(flip):
             got=got,
         )
     half = np.arange(1, 9, dtype=np.float16).reshape(1, 8, 1)
-    got = flip(jnp.asarray(half), jnp.array([7]))
+    got = flip(jax.device_put(half), jax.device_put(np.array([7])))
     if getattr(got, "shape", None) == half.shape and got.dtype != half.dtype:
         raise Failed(f"For a float16 input the result should be float16, got {got.dtype}.", got=got)
-    checks.same(got, solution(jnp.asarray(half), jnp.array([7])), input={"x": half, "lengths": np.array([7])})
-    ones = jnp.asarray(X)
-    slope = jax.grad(lambda x: jnp.sum(flip(x, jnp.asarray(lengths)) * ones))(ones)
+    checks.same(
+        got,
+        solution(jax.device_put(half), jax.device_put(np.array([7]))),
+        input={"x": half, "lengths": np.array([7])},
+    )
+    ones = jax.device_put(X)
+    slope = jax.grad(lambda x: jnp.sum(flip(x, jax.device_put(lengths)) * ones))(ones)
     if not np.allclose(slope, right):
         raise Failed(
             "The values are right, and their gradient is lost: a step hands its gradient back to the step it came from."
         )
-    checks.works_under_jit(flip, jnp.asarray(X), jnp.array([5, 0, 2]))
-    checks.jaxpr(flip, jnp.asarray(X), jnp.asarray(lengths), forbids=["while", "scan"])
+    checks.works_under_jit(flip, jax.device_put(X), jax.device_put(np.array([5, 0, 2])))
+    checks.jaxpr(flip, jax.device_put(X), jax.device_put(lengths), forbids=["while", "scan"])
 
 
 def _compare(flip, x, lengths, recognise):
     given = {"x": x, "lengths": lengths}
-    got = flip(jnp.asarray(x), jnp.asarray(lengths))
-    expected = solution(jnp.asarray(x), jnp.asarray(lengths))
+    got = flip(jax.device_put(x), jax.device_put(lengths))
+    expected = solution(jax.device_put(x), jax.device_put(lengths))
     for wrong, said in recognise:
         if getattr(got, "shape", None) == wrong.shape and np.array_equal(got, wrong):
             raise Failed(said, input=given, expected=expected, got=got)

@@ -48,7 +48,7 @@ def check(GRUCell):
     cell = checks.make(GRUCell, 2)
     shapes = {"input_kernel": (4, 6), "recurrent_kernel": (2, 6), "bias": (6,), "recurrent_bias": (2,)}
     _variables(cell, shapes)
-    start = cell.init_carry(jnp.asarray(X))
+    start = cell.init_carry(jax.device_put(X))
     if not is_array(start) or start.shape != (2, 2) or np.any(np.asarray(start)):
         raise Failed("`init_carry` should return zeros of shape (2, 2) for x of shape (2, 4).", got=start)
     w = {
@@ -65,7 +65,7 @@ def check(GRUCell):
 
 
 def _variables(cell, shapes):
-    made = cell.init(jax.random.key(0), jnp.asarray(X))
+    made = cell.init(jax.random.key(0), jax.device_put(X))
     if not isinstance(made, tuple) or len(made) != 2 or jax.tree.leaves(made[1]):
         raise Failed("`init` should return the pair `(trainables, ())`.", got=made)
     trainables = made[0]
@@ -92,7 +92,7 @@ def _variables(cell, shapes):
 
 
 def _compare(cell, w):
-    result = cell.step(jnp.asarray(H), jnp.asarray(X), jax.tree.map(jnp.asarray, w))
+    result = cell.step(jax.device_put(H), jax.device_put(X), jax.device_put(w))
     if not isinstance(result, tuple) or len(result) != 2 or not all(is_array(part) for part in result):
         raise Failed("`step` should return the pair `(state, output)`, here twice the new h.", got=result)
     state, y = result
@@ -125,10 +125,10 @@ def _compare(cell, w):
 def _gradients(cell, w):
     @jax.jit
     def gradients(h, w):
-        total = lambda h, w: jnp.sum(cell.step(h, jnp.asarray(X), w)[0])  # noqa: E731
+        total = lambda h, w: jnp.sum(cell.step(h, jax.device_put(X), w)[0])  # noqa: E731
         return jax.grad(total, (0, 1))(h, w)
 
-    of_h, of_w = gradients(jnp.asarray(H), jax.tree.map(jnp.asarray, w))
+    of_h, of_w = gradients(jax.device_put(H), jax.device_put(w))
     wanted = np.zeros(H.shape)
     for place in np.ndindex(H.shape):
         ahead, behind = H.astype(np.float64), H.astype(np.float64)

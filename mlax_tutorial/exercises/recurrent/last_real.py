@@ -33,7 +33,7 @@ def check(last_real):
     ])  # fmt: skip
     lost = YS.copy()
     lost[0, 1:], lost[1] = np.nan, np.nan
-    got = last_real(jnp.asarray(lost), jnp.array([1, 0, 4]))
+    got = last_real(jax.device_put(lost), jax.device_put(np.array([1, 0, 4])))
     if np.isnan(np.asarray(got)).any():
         raise Failed(
             "NaN in the padding reaches the result: zero times NaN is NaN. Choose by an index or by `jnp.where`, do not multiply by a mask.",
@@ -42,7 +42,7 @@ def check(last_real):
         )
     lost = np.full((2, 5, 1), 3, np.float16)
     lost[0, 4] = np.nan
-    got = last_real(jnp.asarray(lost), jnp.array([5, 0]))
+    got = last_real(jax.device_put(lost), jax.device_put(np.array([5, 0])))
     if getattr(got, "shape", None) == (2, 1) and got.dtype != lost.dtype:
         raise Failed(f"For float16 outputs the result should be float16, got {got.dtype}.", got=got)
     if not np.array_equal(got, [[np.nan], [0]], equal_nan=True):
@@ -50,8 +50,8 @@ def check(last_real):
         if getattr(got, "shape", None) == (2, 1) and got[0, 0] == 0:
             said = "A NaN in a real step is lost. It belongs to the result: only padding should be kept out."
         raise Failed(said, input={"ys": lost, "lengths": np.array([5, 0])}, got=got)
-    checks.works_under_jit(last_real, jnp.asarray(YS), jnp.array([4, 2, 0]))
-    ys, lengths = jnp.asarray(YS), jnp.array([4, 2, 0])
+    checks.works_under_jit(last_real, jax.device_put(YS), jax.device_put(np.array([4, 2, 0])))
+    ys, lengths = jax.device_put(YS), jax.device_put(np.array([4, 2, 0]))
     gradient = np.asarray(jax.grad(lambda ys: last_real(ys, lengths).sum())(ys))
     wanted = np.zeros_like(YS)
     wanted[0, 3], wanted[1, 1] = 1, 1
@@ -63,14 +63,14 @@ def check(last_real):
 
 def _compare(last_real, ys, lengths, recognise):
     given = {"ys": ys, "lengths": lengths}
-    got = last_real(jnp.asarray(ys), jnp.asarray(lengths))
-    expected = np.asarray(solution(jnp.asarray(ys), jnp.asarray(lengths)))
+    got = last_real(jax.device_put(ys), jax.device_put(lengths))
+    expected = np.asarray(solution(jax.device_put(ys), jax.device_put(lengths)))
     for wrong, said in recognise:
         if getattr(got, "shape", None) == wrong.shape and np.allclose(got, wrong):
             raise Failed(said, input=given, expected=expected, got=got)
     if getattr(got, "shape", None) == (3, 1, 2):
         raise Failed("The axis of time is still there, with one step: take it away.", input=given, got=got)
-    checks.same(got, jnp.asarray(expected), input=given)
+    checks.same(got, jax.device_put(expected), input=given)
 
 
 exercise = Exercise(

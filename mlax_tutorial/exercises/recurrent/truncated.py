@@ -42,12 +42,12 @@ def _by_hand(carry, xs, every, cut=True, first=False):
 
 
 def check(truncated):
-    carry, xs = jax.tree.map(jnp.float32, CARRY), jnp.asarray(XS)
+    carry, xs = jax.device_put((jax.tree.map(np.float32, CARRY), XS))
     given = {"carry": CARRY, "xs": XS, "every": 2}
     result = truncated(_step, carry, xs, 2)
     if result is None or not isinstance(result, tuple) or len(result) != 2:
         raise Failed("Return the pair `(carry, ys)`, as `jax.lax.scan` does.", got=result)
-    expected = _by_hand(carry, xs, 2)
+    expected = jax.jit(lambda carry, xs: _by_hand(carry, xs, 2))(carry, xs)
     if getattr(result[1], "shape", None) == (3, 2):
         raise Failed("The outputs are still cut into chunks: `ys` should have the shape (6,).", got=result[1])
     checks.same(result, expected, input=given, rtol=1e-4, atol=1e-5)
@@ -61,7 +61,7 @@ def _gradients(truncated, carry, xs, given):
             last, ys = read(carry, xs)
             return jnp.sum(ys * jnp.arange(1.0, 7.0)) + last["a"] + last["b"]
 
-        return jax.grad(loss, (0, 1))(carry, xs)
+        return jax.jit(jax.grad(loss, (0, 1)))(carry, xs)
 
     got = slopes(lambda carry, xs: truncated(_step, carry, xs, 2))
     close = lambda tree: all(  # noqa: E731
@@ -86,7 +86,7 @@ def _gradients(truncated, carry, xs, given):
 def _size(truncated, carry):
     def size(length, every):
         program = jax.make_jaxpr(lambda carry, xs: truncated(_step, carry, xs, every))
-        return len(str(program(carry, jnp.zeros(length))))
+        return len(str(program(carry, np.zeros(length, np.float32))))
 
     small = size(8, 4)
     if size(40, 4) > 1.5 * small:

@@ -80,16 +80,16 @@ def check(write):
         )
 
     _draws(write)
-    checks.keys(lambda key: write(_dice, zero, jnp.int32(0), key, SIZE, 1.0), jax.random.key(4))
+    checks.keys(lambda key: write(_dice, zero, zero, key, SIZE, 1.0), jax.random.key(4), depends=False)
 
 
 def _draws(write):
     write = jax.jit(write, static_argnums=(0, 4))
     zero, size = jnp.int32(0), 3000
-    shares = {}
-    for temperature in (1.0, 0.5, 2.0):
-        got = np.asarray(write(_dice, zero, zero, jax.random.key(5), size, temperature))
-        shares[temperature] = np.bincount(got, minlength=3) / size
+    shares, draws = {}, []
+    for temperature, seed in [(1.0, 6), (1.0, 5), (0.5, 5), (2.0, 5)]:
+        draws.append(np.asarray(write(_dice, zero, zero, jax.random.key(seed), size, temperature)))
+        shares[temperature] = np.bincount(draws[-1], minlength=3) / size
     p = np.array([0.5, 0.3, 0.2])
     right = {t: p ** (1 / t) / np.sum(p ** (1 / t)) for t in shares}
     if any(share.max() == 1 for share in shares.values()):
@@ -110,6 +110,8 @@ def _draws(write):
                 expected=right[temperature],
                 got=share,
             )
+    if np.array_equal(draws[0], draws[1]):
+        raise Failed("The result does not depend on the key `key`: another key gave the same indices.")
 
 
 exercise = Exercise(
