@@ -66,7 +66,6 @@ book: notebooks ## build the rendered book; the last line says which file to ope
 	@echo "The book is built. Open $(CURDIR)/$(SITE)/index.html"
 
 live: book ## open the book with a kernel behind its pages: read, run and solve on the same page
-	@echo "Starting the live book; its address follows."
 	$(PYTHON) -m mlax_tutorial live
 
 live-bundle: ## build the script of the live pages anew from tools/live (needs npm)

@@ -7,9 +7,8 @@ import pytest
 
 from tools.site import browser, inspection, search
 
-# bytes of index and texts, as they come over the wire: of one search, and of many
-LIMIT_ONE = 250_000
-LIMIT = 450_000
+LIMIT = 300_000  # bytes of index and texts, as they come over the wire
+QUOTED = 15  # pages of which there are excerpts
 
 PAGE = """<p>outside</p><article id="book"><section id="jit"><p class="book-eyebrow">Chapter 4</p><h1>jit<a class="headerlink" href="#jit">#</a></h1>
 <p>Opening words.</p><section id="static"><h2>Static: <code>static_argnames</code><a class="headerlink" href="#s">#</a></h2>
@@ -134,9 +133,6 @@ def test_a_search_loads_little(chromium, address):
     ):
         page.locator("#pst-search-dialog input[name=q]").fill(query)
         page.wait_for_timeout(350)
-        if query == "jit":
-            page.wait_for_load_state("networkidle")
-            assert sum(transfers.values()) <= LIMIT_ONE, transfers
     page.wait_for_load_state("networkidle")
     context.close()
     assert any("search-index.js" in url for url in transfers) and any("/search/" in url for url in transfers)
@@ -168,7 +164,7 @@ def test_what_was_meant_is_offered_when_nothing_is_found(page, typed, meant):
     assert page.locator(".book-meant").count() == 0
 
 
-def test_excerpts_come_for_all_results_as_they_come_into_view(page):
+def test_excerpts_come_as_results_come_into_view(page):
     asked = []
     page.on("request", lambda request: asked.append(request.url) if "/search/" in request.url else None)
     page.goto("/search.html?q=jax")
@@ -181,10 +177,12 @@ def test_excerpts_come_for_all_results_as_they_come_into_view(page):
         result.scroll_into_view_if_needed()
         page.wait_for_timeout(100)
     page.wait_for_timeout(500)
+    assert before < len(asked) == len(set(asked)) == QUOTED
+    pages = [each.locator("a").get_attribute("href").partition(".html")[0] for each in results.all()]
     quoted = [each.locator(".book-hit-text").text_content() for each in results.all()]
+    first = list(dict.fromkeys(pages))[:QUOTED]
     # a heading may have no text of its own
-    assert len([each for each in quoted if each]) >= 38, quoted
-    assert before < len(asked) == len(set(asked))
+    assert len([page for page, text in zip(pages, quoted) if page in first and not text]) <= 2, quoted
 
 
 def test_what_is_written_into_the_field_stays_text(page):

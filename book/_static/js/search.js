@@ -6,7 +6,8 @@
 const { element } = book;
 const root = document.documentElement.dataset.content_root ?? "./";
 const FEW = 8, MANY = 40;
-const PAUSE = 150; // milliseconds without typing before texts are loaded for excerpts
+const QUOTED = 15; // pages whose texts are loaded for excerpts, at most: with the index 300 kB
+const PAUSE = 150; // milliseconds without typing before they are
 
 const load = (path) => new Promise((done, failed) => {
   const script = element("script", { src: `${root}_static/${path}` });
@@ -36,6 +37,7 @@ book.quote = ({ page, texts: parts }) => texts.set(page, parts);
 const fetched = new Map();
 const text_of = async ({ page, at }) => {
   if (!fetched.has(page)) {
+    if (fetched.size >= QUOTED) return "";
     fetched.set(page, load(`search/${page.replaceAll("/", "-")}.index.js`).catch(() => {}));
   }
   await fetched.get(page);
@@ -142,14 +144,15 @@ const show = (query, list, status, most, again) => {
   }
   const wanted = tokens(query), found = book.find(query), shown = found.slice(0, most);
   const count = found.length === 1 ? "1 section" : `${found.length} sections`;
+  const none = "Your search did not match any documents.";
   status.textContent = found.length ? (shown.length < found.length ? `${count} found, the best ${most} of them here` : `${count} found`)
-    : "Your search did not match any documents. Try fewer words, or the beginning of one.";
+    : `${none} Try fewer words, or the beginning of one.`;
   const strange = wanted.some((asked) => !known.words.some(({ word }) => likeness(word, asked, stem(asked))));
   const meant = strange ? near(query) : "";
   if (meant) {
     const button = element("button", { type: "button", class: "book-meant" }, meant);
     button.addEventListener("click", () => again(meant));
-    status.replaceChildren(found.length ? `${count} found. ` : "Your search did not match any documents. ", "Did you mean ", button, "?");
+    status.replaceChildren(found.length ? `${count} found.` : none, " Did you mean ", button, "?");
   }
   list.replaceChildren(...shown.map((section) => {
     const title = element("span", { class: "book-hit-title" }, ...marked(section.anchor ? section.title : section.chapter, wanted));
