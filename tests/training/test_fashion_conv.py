@@ -10,6 +10,8 @@ import pytest
 from examples import fashion_conv
 from mlax_tutorial import data, nn
 
+QUICK_TO_COMPILE = False  # it trains with convolutions, which take five times as long without optimizations
+
 
 @pytest.fixture(autouse=True)
 def guards():

@@ -4,6 +4,7 @@ A page's unit is the test that visits it. Its key holds, instead of the sources 
 the page's HTML and pictures, everything that pages share (style, scripts, fonts), the browser's version, and the tests themselves.
 """
 
+import collections
 import functools
 import os
 import pathlib
@@ -111,16 +112,17 @@ class _Worker:
 class _Controller(_Worker):
     def __init__(self, record):
         super().__init__(name for name in browser.pages(SITE) if record.covers(name))
-        self.record, self.passed, self.seconds = record, {}, {}
+        self.record, self.passed, self.seconds = record, {}, collections.Counter()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node):
         node.workerinput["pages_left_out"] = sorted(self.left_out)
 
     def pytest_runtest_logreport(self, report):
-        if page := _page(report.nodeid):
+        page = _page(report.nodeid)
+        self.seconds[page or report.nodeid.partition("::")[0]] += report.duration
+        if page:
             self.passed.setdefault(page, set()).update({report.when} if report.passed else ())
-            self.seconds[page] = self.seconds.get(page, 0.0) + report.duration
 
     def pytest_sessionfinish(self):
         # A visit that was interrupted has no report of its call.
@@ -128,6 +130,8 @@ class _Controller(_Worker):
         self.record.note(
             {page: self.seconds[page] if passed == whole else None for page, passed in self.passed.items()}
         )
+        # For projections; these always run.
+        self.record.measured({file: took for file, took in self.seconds.items() if file not in self.passed})
 
     def pytest_terminal_summary(self, terminalreporter):
         if said := self.record.summary():

@@ -1,22 +1,35 @@
 """How long runs take with more chapters and exercises, from the seconds that each file took on this machine.
 
-A file of answers counts once for each exercise, a notebook and a test of the rendered pages once for each chapter, and
-everything else once. What is remembered runs when something that it depends on changed, and a tenth of it in any case.
+A file of an exercise counts once for each exercise, a notebook, its page and a test that goes over chapters once for each
+chapter, and everything else once. What is remembered runs when something that it depends on changed, and a tenth of it in any case.
 """
 
 import json
 import pathlib
 
+from tools.passed.dependencies import RECORDS
 from tools.passed.record import SAMPLE, Record
 
 WORKERS = 2
 TEST = ("newest", "pages")  # the environments of `make test`; `.ci/run` has all of them
 
 
+# By how a file's name begins: those that grow with the chapters, and those of the exercises, which lie in folders by chapter.
+BY_CHAPTER = ("book/", "tests/chapters/", "tests/tpu/test_chapters.py")
+BY_EXERCISE = ("tests/exercises/", "mlax_tutorial/exercises/")
+FIXED = "book/reference/"  # the library's pages
+
+
 def _kind(unit: str) -> str:
-    if unit.startswith("tests/exercises/") and unit.count("/") == 3:
+    if unit.startswith(BY_EXERCISE) and unit.count("/") == 3:
         return "exercise"
-    return "chapter" if unit.startswith(("book/", "tests/site/", "tests/colab/")) else "fixed"
+    return "chapter" if unit.startswith(BY_CHAPTER) and not unit.startswith(FIXED) else "fixed"
+
+
+def _remembered(root: pathlib.Path, name: str) -> set[str]:
+    """The units that have a line in an environment's record, whatever Python it is for."""
+    versions = [path.stem.rpartition("-py")[2] for path in (root / RECORDS).glob(f"{name}-py*.jsonl")]
+    return {unit for version in versions for unit in Record(name, python=version, root=root).units()}
 
 
 def _minutes(
@@ -36,7 +49,7 @@ def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
     """The projection as a table in Markdown, with the sums that it is made of."""
     clocks = sorted((root / ".cache" / "passed").glob("*.json"))
     environments = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in clocks}
-    remembered = {name: set(Record(name, root=root).units()) for name in environments}
+    remembered = {name: _remembered(root, name) for name in environments}
     now = {"chapter": len(list((root / "book").glob("*.ipynb"))), "exercise": _exercises(root), "fixed": 1}
     then = {"chapter": chapters, "exercise": exercises, "fixed": 1}
     grown = {kind: then[kind] / max(now[kind], 1) for kind in now}

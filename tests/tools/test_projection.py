@@ -1,0 +1,67 @@
+"""How long runs take, told from the seconds of a small project."""
+
+import json
+
+from tools.passed import Record, projection, record
+
+CHAPTER, ANSWERS, LAWS = "book/jit.ipynb", "tests/exercises/jit/counter.py", "tests/library/test_laws.py"
+
+
+def project(root, environments, remembered, python="3.12"):
+    """Clocks of environments, and lines of the units that passed, from another Python than the one that asks."""
+    for name, clock in environments.items():
+        for unit in clock:
+            (root / unit).parent.mkdir(parents=True, exist_ok=True)
+            (root / unit).write_text('{"cells": []}' if unit.endswith(".ipynb") else "")
+        Record(name, root=root).measured(clock)
+        for unit in remembered:
+            if unit in clock:
+                Record(name, python=python, root=root).passed(unit, clock[unit])
+
+
+def minutes(table, command):
+    (line,) = [line for line in table.splitlines() if line.startswith(f"| {command}")]
+    return [float(cell) for cell in line.split("|")[2:4]]
+
+
+def test_a_tenth_of_what_is_remembered_runs_and_what_changed(tmp_path):
+    environments = {"newest": {CHAPTER: 120.0, ANSWERS: 240.0, LAWS: 480.0}, "oldest": {ANSWERS: 240.0}}
+    project(tmp_path, environments, remembered=[CHAPTER, ANSWERS])
+    assert (tmp_path / "tests/passed/oldest-py3.12.jsonl").exists()
+    table = projection.table(tmp_path, chapters=2, exercises=3)
+    # two workers: 1 + 2 + 4 minutes on the newest JAX and 2 on the oldest; with two chapters and three exercises 2 + 6 + 4 and 6
+    assert minutes(table, "`make test`, the library's core changed") == [7, 12]
+    assert minutes(table, "`.ci/run`, the library's core changed") == [9, 18]
+    # a tenth of the chapter and of the answers; the laws, which are not remembered
+    assert minutes(table, "`make test`, fresh clone") == [4.3, 4.8]
+    # 0.1 + 0.2 + 4 + 0.2, and nine tenths of the chapter
+    assert minutes(table, "`.ci/run`, one chapter changed") == [5.4, 6.3]
+    # nine tenths of the answers, too, in both environments
+    assert minutes(table, "`.ci/run`, one exercise changed") == [9.0, 9.9]
+
+
+def test_what_grows_with_chapters_and_with_exercises():
+    kinds = {
+        "book/jit.ipynb": "chapter",
+        "book/jit.html": "chapter",
+        "tests/chapters/test_attention.py": "chapter",
+        "book/reference/optim.html": "fixed",
+        "tests/exercises/jit/counter.py": "exercise",
+        "mlax_tutorial/exercises/jit/counter.py": "exercise",
+        "tests/exercises/test_all.py": "fixed",
+        "tests/library/test_laws.py": "fixed",
+    }
+    assert {unit: projection._kind(unit) for unit in kinds} == kinds
+
+
+def test_the_last_line_says_what_is_not_counted(tmp_path):
+    (tmp_path / ".cache" / "passed").mkdir(parents=True)
+    (tmp_path / ".cache" / "passed" / "newest.json").write_text(json.dumps({LAWS: 1.0}))
+    assert "not counted" in projection.table(tmp_path, 1, 1).splitlines()[-1]
+
+
+def test_files_that_only_report_are_no_part_of_a_key():
+    """A change of the projection voids no record; one of what decides voids all."""
+    tool = record._tool()
+    assert (record.TOOL / "record.py").read_text() in tool and (record.TOOL / "plugin.py").read_text() in tool
+    assert (record.TOOL / "projection.py").read_text() not in tool
