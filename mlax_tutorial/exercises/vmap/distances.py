@@ -59,8 +59,9 @@ def check(distances):
         (lambda x, y: -2 * x @ y.T, "The squares of both lengths are missing."),
     ]
     checks.values(distances, _by_numpy, examples=[telling], recognise=recognise)
-    checks.values(distances, _by_numpy, inputs.together(tables), recognise=recognise)
     checks.works_under_jit(distances, *telling)
+    jitted = jax.jit(fresh(distances))
+    checks.values(jitted, _by_numpy, inputs.together(tables), recognise=recognise)
 
     n, m, d = 7, 11, 5
     spec = jax.ShapeDtypeStruct((n, d), jnp.float32), jax.ShapeDtypeStruct((m, d), jnp.float32)
@@ -92,7 +93,6 @@ def check(distances):
     does_not_grow(sizes, "the number of coordinates", "One matrix product sums over all of them.")
     draw = np.random.default_rng(1)
     wide = [np.float32(draw.integers(-20, 21, (rows, 60))) for rows in (9, 14)]
-    jitted = jax.jit(fresh(distances))
     checks.same(
         jitted(*wide),
         _by_numpy(*wide),
