@@ -55,7 +55,13 @@ def check(clean):
                 "Python does the work, through a callback. It is to be done in the program.", **shown
             )
         tolerance = 1e-5 if dtype == "float32" else 3e-2
-        checks.same(got, jax.device_put(np.asarray(reference).astype(x.dtype)), rtol=tolerance, atol=tolerance, **shown)
+        checks.same(
+            got,
+            jax.device_put(np.asarray(reference).astype(x.dtype)),
+            rtol=tolerance,
+            atol=tolerance,
+            **shown,
+        )
         found = _found(clean, x, dtype)
         if found:
             many = f"There are {len(found)} values" if len(found) > 1 else "There is one value"

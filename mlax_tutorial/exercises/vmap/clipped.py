@@ -44,9 +44,7 @@ def _by_hand(params, x, labels, bound):
     norm = np.sqrt(slope**2 * (1 + np.sum(x**2, axis=1)) + (error * score) ** 2)
     scale = np.minimum(1, bound / norm)
     layer = {"kernel": np.mean((scale * slope)[:, None] * x, axis=0)[:, None], "bias": np.mean(scale * slope)}
-    return jax.device_put(
-        jax.tree.map(np.float32, {"layer": layer, "scale": np.mean(scale * error * score)})
-    )
+    return jax.device_put(jax.tree.map(np.float32, {"layer": layer, "scale": np.mean(scale * error * score)}))
 
 
 def check(clipped):

@@ -24,9 +24,7 @@ def solution(matrices, exponents):
 
 def _in_numpy(matrices, exponents):
     matrices = np.asarray(matrices, np.float64)
-    powers = [
-        np.linalg.matrix_power(m, int(e)) for m, e in zip(matrices, np.asarray(exponents), strict=True)
-    ]
+    powers = [np.linalg.matrix_power(m, int(e)) for m, e in zip(matrices, np.asarray(exponents), strict=True)]
     return jax.device_put(np.float32(np.stack(powers)))
 
 
