@@ -41,8 +41,7 @@ def check(Center):
     if len(leaves) != 2:
         extra = "The rate should be static: a plain number as an attribute."
         raise Failed(f"The module should have two leaves, and has {len(leaves)}. {extra}")
-    shift.value = jnp.array([1.0, 2.0, 3.0])
-    mean.value = jnp.array([1.0, 1.0, 1.0])
+    shift.value, mean.value = jax.device_put((np.float32([1.0, 2.0, 3.0]), np.float32([1.0, 1.0, 1.0])))
     expected, moved = X - 1 + np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.0, 1.5])
     y = module(jax.device_put(X), training=False)
     if y is None:
