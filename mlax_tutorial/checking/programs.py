@@ -41,11 +41,13 @@ def under(transformation):
 
 
 def works_under_jit(function, *arguments, static_argnums=()):
-    """Under ``jax.jit`` the function gives what it gives without."""
+    """Under ``jax.jit`` the function gives what it gives without. Returns it jitted: its programs can serve again."""
     expected = function(*arguments)
+    jitted = jax.jit(fresh(function), static_argnums=static_argnums)
     with under("`jax.jit`"):
-        got = jax.jit(fresh(function), static_argnums=static_argnums)(*arguments)
+        got = jitted(*arguments)
     same(got, expected, where="under `jax.jit`", input=named(function, arguments))
+    return jitted
 
 
 def works_under_vmap(function, *arguments, in_axes=0):

@@ -37,8 +37,7 @@ def check(entropy):
         examples=[(even,), (uneven,), (sure,)],
         recognise=recognise,
     )
-    checks.works_under_jit(entropy, sure)
-    jitted = jax.jit(fresh(entropy))
+    jitted = checks.works_under_jit(entropy, sure)
     checks.values(
         jitted, _by_numpy, inputs.arrays("n", sizes=(0, 1, 4), low=0, high=1), count=10, recognise=recognise
     )

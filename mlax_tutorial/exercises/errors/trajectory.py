@@ -71,9 +71,9 @@ def check(trajectory):
         raise Failed("The way has 11 points: the first is where it began, and is not asked for.", got=got)
     right = jax.jit(solution)
     checks.values(lambda x, rate: got, right, examples=[(x, rate)], recognise=recognise)
-    checks.works_under_jit(trajectory, x, rate)
+    jitted = checks.works_under_jit(trajectory, x, rate)
     checks.values(
-        jax.jit(fresh(trajectory)),
+        jitted,
         right,
         inputs.arrays("n", sizes=(1, 3), low=-1, high=1),
         inputs.one_of(*jax.device_put((np.float32(0.125), np.float32(0.0)))),

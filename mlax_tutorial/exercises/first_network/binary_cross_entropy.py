@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs, reader
-from mlax_tutorial.checking.programs import fresh
 
 
 def solution(logits, labels):
@@ -54,8 +53,8 @@ def check(function):
         rtol=1e-4,
         atol=1e-5,
     )
-    checks.works_under_jit(function, *telling)
-    jitted, one = jax.jit(fresh(function)), jax.device_put((np.float32(2), np.float32(1)))
+    jitted = checks.works_under_jit(function, *telling)
+    one = jax.device_put((np.float32(2), np.float32(1)))
     checks.values(
         jitted, jax.jit(solution), pair("n", 2, sizes=(3,)), examples=[one], count=5, rtol=1e-4, atol=1e-5
     )

@@ -69,7 +69,7 @@ def check(bounds):
     low, high = array(-2.0, 0.5, -1.0), array(3.0, 1.5, -0.25)
     w, b = array(*draw.normal(size=(3, 2))), array(0.5, -1.0)
     rows, wide, ones = array(*np.asarray(w).T), jax.device_put(_SIGNS), np.ones(16)
-    inner, outer = array(*draw.normal(size=(3, 4))), array(*draw.normal(size=(4, 2)))
+    inner, outer = array(*draw.normal(size=(3, 3))), array(*draw.normal(size=(3, 2)))
     falling = "Where the function falls, the ends change places."
     four = "A product of two intervals lies between the smallest and the largest of four products: each end with each."
     matrix = (
