@@ -41,11 +41,13 @@ def under(transformation):
 
 
 def works_under_jit(function, *arguments, static_argnums=()):
-    """Under ``jax.jit`` the function gives what it gives without."""
+    """Under ``jax.jit`` the function gives what it gives without. Returns it jitted: its programs can serve again."""
     expected = function(*arguments)
+    jitted = jax.jit(fresh(function), static_argnums=static_argnums)
     with under("`jax.jit`"):
-        got = jax.jit(fresh(function), static_argnums=static_argnums)(*arguments)
+        got = jitted(*arguments)
     same(got, expected, where="under `jax.jit`", input=named(function, arguments))
+    return jitted
 
 
 def works_under_vmap(function, *arguments, in_axes=0):
@@ -97,20 +99,22 @@ def _stacked(*leaves, leading=None):
     return jax.device_put(np.stack(leaves).reshape((leading or (len(leaves),)) + leaves[0].shape))
 
 
-def gradients(function, reference=None, *arguments, argnums=0, finite_differences=True):
+def gradients(function, reference=None, *arguments, argnums=0, finite_differences=True, jit=False):
     """The gradient equals the reference's, and the slope that finite differences measure.
 
     Results that are not scalars are summed with weights first. Finite differences are those of
     `mlax_tutorial.inspection.gradients`; they tell a wrong gradient from a right one, not a good one from a better.
+    With ``jit`` each gradient is one program, and quickly compiled: for functions that have passed `works_under_jit`.
     """
     shown = {"input": named(reference or function, arguments)}
+    run = jax.jit if jit else lambda function: function
     for leaf in jax.tree.leaves(result := function(*arguments)):
         if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             raise Failed("The result is not floating, so it has no gradient.", got=result, **shown)
     with under("`jax.grad`"):
-        got = jax.grad(slopes.weighted_sum(fresh(function)), argnums)(*arguments)
+        got = run(jax.grad(slopes.weighted_sum(fresh(function)), argnums))(*arguments)
     if reference is not None:
-        expected = jax.grad(slopes.weighted_sum(reference), argnums)(*arguments)
+        expected = run(jax.grad(slopes.weighted_sum(reference), argnums))(*arguments)
         shown["expected"] = expected
         try:
             same(got, expected, rtol=1e-3, atol=1e-4 * (1 + _largest(expected)))

@@ -25,7 +25,7 @@ NO_KEY = "In training, a layer that needs a key got None: give one to each layer
 
 
 class Noise(nn.Layer):
-    """Adds normal noise in training; holds nothing."""
+    """Adds noise in training; holds nothing. (Uniform, since normal numbers take longer to compile.)"""
 
     needs_key = True
 
@@ -34,7 +34,7 @@ class Noise(nn.Layer):
             return x, non_trainables
         if key is None:
             raise Failed(NO_KEY)
-        return x + jax.random.normal(key, x.shape, x.dtype), non_trainables
+        return x + jax.random.uniform(key, x.shape, x.dtype), non_trainables
 
 
 class Draws(nn.Layer):
@@ -50,14 +50,14 @@ class Draws(nn.Layer):
             return x, non_trainables
         if key is None:
             raise Failed(NO_KEY)
-        return x, {"drawn": jax.random.normal(key, (3,))}
+        return x, {"drawn": jax.random.uniform(key, (3,))}
 
 
 class Count(nn.Layer):
     """Scales x, and counts in its non_trainables how often it ran in training; wants no key."""
 
     def init(self, key, x):
-        return {"scale": jax.random.normal(key, x.shape[-1:], x.dtype)}, {"runs": jnp.zeros((), "int32")}
+        return {"scale": jax.random.uniform(key, x.shape[-1:], x.dtype)}, {"runs": jnp.zeros((), "int32")}
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         if key is not None:

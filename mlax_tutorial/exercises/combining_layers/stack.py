@@ -70,7 +70,7 @@ def check(DeepStack):
 
 
 def _stacked(model, x):
-    variables = method(model, "init")(jax.random.key(0), x)
+    variables = jax.jit(method(model, "init"))(jax.random.key(0), x)
     shapes = jax.tree.map(jnp.shape, variables[0])
     if shapes != ({"kernel": (4, 3, 3)}, ()):
         raise Failed(
@@ -144,10 +144,8 @@ def _draw_apart(DeepStack, x):
     model = checks.make(DeepStack, Draws(), 4)
     variables = method(model, "init")(jax.random.key(1), x)
     with jax.debug_key_reuse(False):
-        first, other = (
-            np.asarray(method(model, "fwd")(x, *variables, key=jax.random.key(seed))[1]["drawn"])
-            for seed in (2, 3)
-        )
+        draw = jax.jit(lambda key: method(model, "fwd")(x, *variables, key=key)[1]["drawn"])
+        first, other = (np.asarray(draw(jax.random.key(seed))) for seed in (2, 3))
     if any(np.array_equal(first[i], first[j]) for i, j in itertools.combinations(range(4), 2)):
         raise Failed(
             "All blocks draw the same random numbers: split the key into as many as there are blocks, and let `scan` slice the keys "

@@ -26,16 +26,19 @@ def check(Level):
     x = jax.device_put(np.array([[1.0, -2.0, 0.5, 4.0], [0.25, 3.0, -1.0, 0.0]], np.float32))
     model = checks.make(Level, nn.Linear(3), nn.F(jnp.tanh), nn.Linear(2))
     try:
-        trainables, non_trainables = method(model, "init")(jax.random.key(0), x)
+        outlines = jax.eval_shape(method(model, "init"), jax.random.key(0), x)
     except Raised as raised:
         if "Call.__call__()" in str(raised.error):
             raised.message = 'In the package a child is called like a method, `call.down(x)`, and not by its name as a string, `call("down", x)`.'
         raise
     wanted = {"down": {"kernel": (4, 3)}, "inner": (), "up": {"kernel": (7, 2)}}
-    got = jax.tree.map(jnp.shape, trainables)
+    got = jax.tree.map(jnp.shape, outlines[0])
     if got != wanted:
         _wrong_sizes(got)
         raise Failed("The weights have other names or sizes than expected.", expected=wanted, got=got)
+    draw = np.random.default_rng(0)
+    trainables, non_trainables = jax.tree.map(lambda leaf: np.float32(draw.normal(size=leaf.shape)), outlines)
+    trainables, non_trainables = jax.device_put((trainables, non_trainables))
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
     _right_value(y, x, trainables["down"]["kernel"], trainables["up"]["kernel"])
     _gradient_and_dtype(method(model, "fwd"), x, trainables, non_trainables)

@@ -42,9 +42,9 @@ def check(global_pool):
             if np.allclose(got, wrong, rtol=1e-4) and not np.allclose(got, expected, rtol=1e-4):
                 raise Failed(said, input={"x": x, "lengths": lengths}, expected=expected, got=got)
     checks.same(got, jax.device_put(expected), input={"x": x, "lengths": lengths}, rtol=1e-4)
+    checks.works_under_jit(global_pool, x, lengths)
     _ignores_what_is_there(global_pool, real)
     _empty(global_pool, x)
-    checks.works_under_jit(global_pool, x, lengths)
     half = jax.eval_shape(global_pool, jax.ShapeDtypeStruct(x.shape, jnp.bfloat16), lengths)
     if half.dtype != jnp.bfloat16:
         raise Failed(
@@ -61,7 +61,7 @@ def _ignores_what_is_there(global_pool, real):
             input={"x": x, "lengths": LENGTHS},
             got=got,
         )
-    slope = jax.grad(lambda x: jnp.sum(global_pool(x, jax.device_put(LENGTHS))))(x)
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(global_pool(x, jax.device_put(LENGTHS)))))(x)
     if np.isnan(slope).any() or np.any(np.where(real, 0, slope) != 0):
         raise Failed("The gradient does not ignore the padding: there it should be 0.", got=slope)
     share = np.broadcast_to(real / LENGTHS[:, None, None], X.shape).astype(np.float32)

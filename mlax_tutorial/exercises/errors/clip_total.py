@@ -1,6 +1,8 @@
 """A branch on a traced value."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
 from mlax_tutorial.checking.reader import original
@@ -19,8 +21,8 @@ def check(clip_total):
             "Each element is clipped here; asked for is the clipped sum.",
         ),
     ]
-    x = jnp.array([1.0, 2.5, -0.5])
-    calls = [(x, jnp.float32(limit)) for limit in (10.0, 2.0, -1.0)]
+    x = jax.device_put(np.float32([1.0, 2.5, -0.5]))
+    calls = [(x, jax.device_put(np.float32(limit))) for limit in (10.0, 2.0, -1.0)]
     if hasattr(original(clip_total), "lower"):
         explained(
             "Every limit makes a program of its own: what may change often should not be static.",
@@ -37,10 +39,10 @@ def check(clip_total):
         examples=calls,
         recognise=recognise,
     )
-    for arguments in calls:
-        checks.works_under_jit(clip_total, *arguments)
+    checks.works_under_jit(clip_total, *calls[1])
     checks.traces(clip_total, *calls, exactly=1)
-    checks.works_under_vmap(clip_total, jnp.array([[1.0, 2.0, 0.0], [3.0, 4.0, -1.0]]), jnp.array([2.0, 9.0]))
+    both = np.float32([[1.0, 2.0, 0.0], [3.0, 4.0, -1.0]]), np.float32([2.0, 9.0])
+    checks.works_under_vmap(clip_total, *jax.device_put(both))
     for arguments in calls:
         checks.gradients(clip_total, solution, *arguments, argnums=(0, 1))
 

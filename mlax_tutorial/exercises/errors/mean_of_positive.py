@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
-from mlax_tutorial.checking.programs import under
+from mlax_tutorial.checking.programs import fresh, under
 from mlax_tutorial.exercises.errors._explain import explained
 
 
@@ -31,12 +31,20 @@ def check(mean_of_positive):
         ),
         (lambda x: jnp.sum(jnp.where(x > 0, x, 0.0)), "This is the sum; the mean is asked for."),
     ]
-    mixed = jnp.array([1.0, -2.0, 4.0, 0.0, 1.0])
-    none = jnp.array([-1.0, 0.0, -3.0, -2.0, 0.0])
-    wild = jnp.array([jnp.nan, 2.0, -jnp.inf, 5.0, 0.0])
-    large = jnp.array([jnp.inf, 1.0, -1.0, 2.0, 0.0])
+    mixed, none, wild, large = jax.device_put(
+        [
+            np.float32(entries)
+            for entries in (
+                [1.0, -2.0, 4.0, 0.0, 1.0],
+                [-1.0, 0.0, -3.0, -2.0, 0.0],
+                [np.nan, 2.0, -np.inf, 5.0, 0.0],
+                [np.inf, 1.0, -1.0, 2.0, 0.0],
+            )
+        ]
+    )
+    jitted = jax.jit(fresh(mean_of_positive))
     with under("`jax.jit`"):
-        jax.jit(lambda x: mean_of_positive(x))(mixed)
+        jitted(mixed)
     for x, advice in (
         (mixed, ""),
         (none, "This is right, but not where nothing is positive: there the mean is 0."),
@@ -61,11 +69,13 @@ def check(mean_of_positive):
             input={"x": wild},
         )
     values = inputs.arrays("n", sizes=(1, 3, 5), special=(np.nan, -np.inf))
-    checks.values(mean_of_positive, solution, values, recognise=recognise)
+    right = jax.jit(solution)
+    checks.values(jitted, right, values, recognise=recognise)
     for x in (mixed, none, wild):
-        checks.works_under_jit(mean_of_positive, x)
-        checks.gradients(mean_of_positive, solution, x, finite_differences=False)
-    checks.works_under_vmap(mean_of_positive, jnp.stack([mixed, none, -none]))
+        checks.same(jitted(x), right(x), where="under `jax.jit`", input={"x": x})
+    for x in (none, wild):
+        checks.gradients(jitted, solution, x, finite_differences=False, jit=True)
+    checks.works_under_vmap(jitted, jax.device_put(np.stack([mixed, none, -np.asarray(none)])))
 
 
 exercise = Exercise(

@@ -4,6 +4,7 @@ import gc
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
@@ -32,7 +33,7 @@ def _leaks(function, *arguments):
 
 
 def check(trajectory):
-    x, rate = jnp.array([1.0, -0.5, 0.25]), jnp.float32(0.05)
+    x, rate = jax.device_put((np.float32([1.0, -0.5, 0.25]), np.float32(0.05)))
 
     def before(x, rate):
         last, way = solution(x, rate)
@@ -69,16 +70,16 @@ def check(trajectory):
     if isinstance(got, tuple) and len(got) == 2 and getattr(got[1], "shape", None) == (11, 3):
         raise Failed("The way has 11 points: the first is where it began, and is not asked for.", got=got)
     right = jax.jit(solution)
-    checks.values(trajectory, right, examples=[(x, rate)], recognise=recognise)
+    checks.values(lambda x, rate: got, right, examples=[(x, rate)], recognise=recognise)
+    jitted = checks.works_under_jit(trajectory, x, rate)
     checks.values(
-        jax.jit(fresh(trajectory)),
+        jitted,
         right,
         inputs.arrays("n", sizes=(1, 3), low=-1, high=1),
-        inputs.one_of(jnp.float32(0.125), jnp.float32(0.0)),
+        inputs.one_of(*jax.device_put((np.float32(0.125), np.float32(0.0)))),
         count=5,
         recognise=recognise,
     )
-    checks.works_under_jit(trajectory, x, rate)
     if _leaks(trajectory, x, rate):
         raise Failed(
             "A tracer outlives its trace: your function keeps it somewhere outside. Return it instead.",
@@ -95,7 +96,7 @@ def check(trajectory):
         rate,
         requires=(("scan", "while"),),
     )
-    checks.gradients(trajectory, right, x, rate, argnums=(0, 1), finite_differences=False)
+    checks.gradients(trajectory, right, x, rate, argnums=(0, 1), finite_differences=False, jit=True)
 
 
 exercise = Exercise(

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.exercises.first_network._compare import alike
@@ -28,14 +29,18 @@ def _line_loss(params, batch):
 
 def _start():
     """Fresh arrays at each call, since a step may donate them."""
-    params = {"w": jnp.array([1.0, -2.0, 0.5]), "b": jnp.array(0.25)}
-    velocity = {"w": jnp.array([0.5, 1.0, -1.0]), "b": jnp.array(-0.5)}
-    return params, velocity
+    params = {"w": np.array([1.0, -2.0, 0.5], np.float32), "b": np.array(0.25, np.float32)}
+    velocity = {"w": np.array([0.5, 1.0, -1.0], np.float32), "b": np.array(-0.5, np.float32)}
+    return jax.device_put((params, velocity))
 
 
 def _line_batch(index):
-    x = jnp.arange(12.0).reshape(4, 3) / 4 - index
-    return x, jnp.array([1.0, -1.0, 0.5, 2.0])
+    x = np.arange(12, dtype=np.float32).reshape(4, 3) / 4 - index
+    return jax.device_put((x, np.array([1.0, -1.0, 0.5, 2.0], np.float32)))
+
+
+def _in_numpy(tree):
+    return jax.tree.map(np.float32, tree)
 
 
 @functools.cache
@@ -77,15 +82,15 @@ def _right_step(step):
         raise Failed("`step` should return three things: params, velocity, loss.", got=result)
     if not isinstance(result[0], dict) and isinstance(result[2], dict):
         raise Failed("`step` should return params, velocity, loss, in this order.", got=result)
-    gradients = jax.grad(_line_loss)(_start()[0], batch)
+    slopes = jax.jit(jax.value_and_grad(_line_loss))
     expected = _reference_step()(*_start(), batch, rate)
-    start, before = _start()
+    start, before, gradients, after = _in_numpy((*_start(), slopes(_start()[0], batch)[1], expected[1]))
 
     def move(direction):
-        return jax.tree.map(lambda p, d: p - rate * d, start, direction)
+        return tree(lambda p, d: p - rate * d, start, direction)
 
     def tree(f, *trees):
-        return jax.tree.map(f, *trees)
+        return _in_numpy(jax.tree.map(f, *trees))
 
     recognise = [
         (
@@ -101,7 +106,7 @@ def _right_step(step):
             "The weights move along the old velocity, before the gradient is added to it.",
         ),
         (
-            (tree(lambda p, v: p + rate * v, start, expected[1]), expected[1]),
+            (tree(lambda p, v: p + rate * v, start, after), after),
             "The weights go up the slope: subtract the learning rate times the velocity.",
         ),
         (
@@ -113,7 +118,7 @@ def _right_step(step):
             "The velocity only grows: the old one must be multiplied by the momentum, 0.9.",
         ),
         (
-            (move(tree(lambda v, g: 0.9 * v + g, expected[1], gradients)), expected[1]),
+            (move(tree(lambda v, g: 0.9 * v + g, after, gradients)), after),
             "This is Nesterov's step: it looks ahead along the velocity. The plain one is asked for.",
         ),
         (
@@ -143,11 +148,11 @@ def _right_step(step):
     _compare_step(result, expected, [*recognise, *_other_momentum(result, gradients, before, move)])
     if alike(result[2], gradients):
         raise Failed("The third thing should be the loss, a number; you return the gradients.")
-    loss_after = _line_loss(expected[0], batch)
+    loss_after, _ = slopes(expected[0], batch)
     if (
         isinstance(result[2], jax.Array)
         and result[2].shape == ()
-        and jnp.allclose(result[2], loss_after, rtol=1e-5)
+        and np.allclose(result[2], loss_after, rtol=1e-5)
     ):
         raise Failed(
             "The loss that you return is that of the new weights. It costs another forward pass: `value_and_grad` has the "
@@ -161,8 +166,8 @@ def _right_step(step):
 def _other_momentum(result, gradients, before, move):
     """What the step would give with the momentum that can be read off the velocity."""
     try:
-        momentum = float((result[1]["b"] - gradients["b"]) / before["b"])
-        velocity = jax.tree.map(lambda v, g: momentum * v + g, before, gradients)
+        momentum = float((np.asarray(result[1]["b"]) - gradients["b"]) / before["b"])
+        velocity = _in_numpy(jax.tree.map(lambda v, g: momentum * v + g, before, gradients))
         yield (move(velocity), velocity), f"Your momentum is {momentum:.3g}; the exercise asks for 0.9."
     except (TypeError, KeyError, IndexError, ValueError):
         return

@@ -105,11 +105,11 @@ def check(masked):
         real = given[MASK]
         expected = np.zeros_like(given)
         expected[MASK] = standardized(real, 0)
-        if not (close(got[0], expected) and close(got[2] / real.var(0), np.ones(3))):
+        if not (close(got[0], expected) and close(np.asarray(got[2]) / real.var(0), np.ones(3))):
             raise Failed(said, input={"x": given, "mask": MASK}, expected=expected, got=got[0])
     spoilt = x.copy()
     spoilt[0, 1, 0] = np.nan
-    if not np.isnan(_three(masked, spoilt, MASK, {"x": spoilt, "mask": MASK})[1][0]):
+    if not np.isnan(np.asarray(_three(masked, spoilt, MASK, {"x": spoilt, "mask": MASK})[1])[0]):
         raise Failed(
             "A NaN in a place that is *real* does not show in the mean, so a fault in the data goes unnoticed: choose by the mask alone.",
             input={"x": spoilt, "mask": MASK},

@@ -16,12 +16,17 @@ def solution(x, lengths):
 X = np.arange(1, 31, dtype=np.float32).reshape(3, 5, 2)
 
 
+def _by_numpy(x, lengths):
+    t, lengths = np.arange(x.shape[1]), lengths[:, None]
+    return np.take_along_axis(x, np.where(t < lengths, lengths - 1 - t, t)[:, :, None], axis=1)
+
+
 def check(flip):
     lengths = np.array([5, 3, 1])
     t = np.arange(5)
     clipped = np.maximum(lengths[:, None] - 1 - t, 0)
     off = np.where(t < lengths[:, None], np.minimum(lengths[:, None] - t, 4), t)
-    right = np.asarray(solution(jax.device_put(X), jax.device_put(lengths)))
+    right = _by_numpy(X, lengths)
     _compare(flip, X, lengths, [
         (X[:, ::-1], "This turns the padding around, too, which now comes first."),
         (X, "Nothing is turned around."),
@@ -42,29 +47,29 @@ def check(flip):
             "With NaN in the padding, the real steps are wrong: pick steps by an index, do not add or multiply.",
             got=got,
         )
+    jitted = checks.works_under_jit(flip, jax.device_put(X), jax.device_put(np.array([5, 0, 2])))
     half = np.arange(1, 9, dtype=np.float16).reshape(1, 8, 1)
-    got = flip(jax.device_put(half), jax.device_put(np.array([7])))
+    got = jitted(jax.device_put(half), jax.device_put(np.array([7])))
     if getattr(got, "shape", None) == half.shape and got.dtype != half.dtype:
         raise Failed(f"For a float16 input the result should be float16, got {got.dtype}.", got=got)
     checks.same(
         got,
-        solution(jax.device_put(half), jax.device_put(np.array([7]))),
+        jax.device_put(_by_numpy(half, np.array([7]))),
         input={"x": half, "lengths": np.array([7])},
     )
     ones = jax.device_put(X)
-    slope = jax.grad(lambda x: jnp.sum(flip(x, jax.device_put(lengths)) * ones))(ones)
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(flip(x, jax.device_put(lengths)) * ones)))(ones)
     if not np.allclose(slope, right):
         raise Failed(
             "The values are right, and their gradient is lost: a step hands its gradient back to the step it came from."
         )
-    checks.works_under_jit(flip, jax.device_put(X), jax.device_put(np.array([5, 0, 2])))
     checks.jaxpr(flip, jax.device_put(X), jax.device_put(lengths), forbids=["while", "scan"])
 
 
 def _compare(flip, x, lengths, recognise):
     given = {"x": x, "lengths": lengths}
     got = flip(jax.device_put(x), jax.device_put(lengths))
-    expected = solution(jax.device_put(x), jax.device_put(lengths))
+    expected = jax.device_put(_by_numpy(x, lengths))
     for wrong, said in recognise:
         if getattr(got, "shape", None) == wrong.shape and np.array_equal(got, wrong):
             raise Failed(said, input=given, expected=expected, got=got)

@@ -150,15 +150,28 @@ def _families(keys, orders):
                 )
 
 
-@jax.jit
 def _family(key):
     """The data of all keys, and the orders that are drawn from those that are folded twice at most."""
-    fold = jax.vmap(jax.vmap(jax.random.fold_in, (None, 0)), (0, None))
-    levels = [key[None]]
+    levels = [np.asarray(jax.random.key_data(key))[None]]
     for _ in range(3):
-        levels.append(fold(levels[-1], jnp.arange(FOLDS)).reshape(-1))
-    orders = jax.vmap(lambda key: jax.random.permutation(key, SIZE))(jnp.concatenate(levels[:3]))
-    return jax.random.key_data(jnp.concatenate(levels)), orders
+        above = np.resize(levels[-1], (FOLDS**2, 2))  # one shape, and so one program, for all three
+        levels.append(np.asarray(_folded(above))[: len(levels[-1])].reshape(-1, 2))
+    # `permutation(k)` sorts by the bits of the second key that comes of `split(k)`.
+    second = np.concatenate(levels[1:]).reshape(-1, FOLDS, 2)[:, 1]
+    return np.concatenate(levels), np.argsort(np.asarray(_bits(second)), kind="stable")
+
+
+@jax.jit
+@jax.vmap
+def _folded(data):
+    fold = jax.vmap(jax.random.fold_in, (None, 0))
+    return jax.random.key_data(fold(jax.random.wrap_key_data(data), jnp.arange(FOLDS)))
+
+
+@jax.jit
+@jax.vmap
+def _bits(data):
+    return jax.random.bits(jax.random.wrap_key_data(data), (SIZE,))
 
 
 def _said(path):

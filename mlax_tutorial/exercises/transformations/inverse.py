@@ -59,9 +59,8 @@ def solution(function):
 
 
 def check(inverse):
-    x = jnp.array([0.25, -0.5, 1.5])
-    outside, shift = jnp.array([2.0, -4.0, 0.5]), jnp.array([1.0, 0.0, -1.0])
-    positive = jnp.abs(x)
+    numbers = np.float32([[0.25, -0.5, 1.5], [0.25, 0.5, 1.5], [2.0, -4.0, 0.5], [1.0, 0.0, -1.0]])
+    x, positive, outside, shift = jax.device_put(list(numbers))
     several = "The last operation is undone first. Go through `jaxpr.eqns` from the end."
     from_outside = "Arrays found outside stand in `program.consts`, for the variables `jaxpr.constvars`."
     computed = (
@@ -96,8 +95,9 @@ def check(inverse):
             computed,
         ),
     }
+    values = jax.jit(lambda: {name: function(x) for name, (function, x, _) in cases.items()})()
     for name, (function, argument, reason) in cases.items():
-        y = function(argument)
+        y = values[name]
         shown = {"input": f"function: {name}, y = function(x) with x = {np.asarray(argument).tolist()}"}
         try:
             inverted = inverse(fresh(function))
@@ -115,7 +115,7 @@ def check(inverse):
             raise Failed("The array itself is asked for, not a list that holds it.", got=got, **shown)
         if got is None:
             raise Failed("What `inverse` returns, when it is called, returns None.", **shown)
-        if name == "jnp.exp(x)":
+        if name == "jnp.exp(x)" and not close(got, argument):
             for wrong, advice in (
                 (function(y), "The function is applied to y once more."),
                 (1 / function(y), "This is one divided by the function: a reciprocal, not the inverse."),
@@ -137,7 +137,7 @@ def check(inverse):
             **shown,
         )
 
-    y = jnp.ones(3) / 2
+    y = jax.device_put(np.full(3, 0.5, np.float32))
     for name, function in {"jnp.sin(x)": jnp.sin, "x * x": lambda x: x * x}.items():
         call = guard(inverse(fresh(function)), "inverse")
         try:

@@ -27,6 +27,7 @@ def _by_numpy(queries, keys):
 
 
 def check(contrast):
+    @jax.jit
     def run(query, key):
         return jax.vmap(lambda query, key: contrast(query, key), axis_name="batch")(query, key)
 
@@ -84,8 +85,8 @@ def check(contrast):
     checks.values(run, _by_numpy, examples=[(queries, keys)], count=0, recognise=recognise)
     for n in (1, 7):
         more = [np.float32(draw.integers(-4, 5, (n, 2)) / 4) for _ in range(2)]
-        checks.same(jax.jit(run)(*more), _by_numpy(*more), input={"queries": more[0], "keys": more[1]})
-    large = 20 * queries, 20 * keys
+        checks.same(run(*more), _by_numpy(*more), input={"queries": more[0], "keys": more[1]})
+    large = [jax.device_put(20 * np.asarray(table)) for table in (queries, keys)]
     got = run(*large)
     if not np.isfinite(np.asarray(got)).all():
         raise Failed(
@@ -96,7 +97,7 @@ def check(contrast):
     checks.same(got, _by_numpy(*large), rtol=1e-3, atol=1e-2, input="twenty times these vectors")
     sizes = [equations(run, *np.ones((2, n, 3), np.float32)) for n in (2, 20)]
     does_not_grow(sizes, "the batch", "`lax.all_gather` gives all keys at once.")
-    checks.gradients(run, jax.jit(_of_tables), queries, keys, argnums=(0, 1), finite_differences=False)
+    checks.gradients(run, _of_tables, queries, keys, argnums=(0, 1), finite_differences=False, jit=True)
 
 
 exercise = Exercise(

@@ -59,8 +59,8 @@ def check(distances):
         (lambda x, y: -2 * x @ y.T, "The squares of both lengths are missing."),
     ]
     checks.values(distances, _by_numpy, examples=[telling], recognise=recognise)
-    checks.values(distances, _by_numpy, inputs.together(tables), recognise=recognise)
-    checks.works_under_jit(distances, *telling)
+    jitted = checks.works_under_jit(distances, *telling)
+    checks.values(jitted, _by_numpy, inputs.together(tables), recognise=recognise)
 
     n, m, d = 7, 11, 5
     spec = jax.ShapeDtypeStruct((n, d), jnp.float32), jax.ShapeDtypeStruct((m, d), jnp.float32)
@@ -92,7 +92,6 @@ def check(distances):
     does_not_grow(sizes, "the number of coordinates", "One matrix product sums over all of them.")
     draw = np.random.default_rng(1)
     wide = [np.float32(draw.integers(-20, 21, (rows, 60))) for rows in (9, 14)]
-    jitted = jax.jit(fresh(distances))
     checks.same(
         jitted(*wide),
         _by_numpy(*wide),
@@ -100,8 +99,8 @@ def check(distances):
         atol=1.0,
         input="9 and 14 points of 60 coordinates",
     )
-    near = np.float32(np.random.default_rng(0).normal(size=(40, 6)) + 100)
-    got = jitted(near, near)
+    near = [np.float32(100 + 1e-3 * draw.normal(size=(rows, 60))) for rows in (9, 14)]
+    got = jitted(*near)
     if (np.asarray(got) < 0).any():
         raise Failed(
             "Some squared distances are below zero: points far from the origin and close to each other, where "

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.vmap._compare import alike
@@ -16,8 +17,9 @@ def solution(train, keys, rates):
 def check(sweep):
     calls = []
 
+    @jax.jit
     def plain(key, rate):
-        weights = jax.random.normal(key, (2,))
+        weights = jax.random.uniform(key, (2,))
         return {"loss": rate * jnp.sum(weights**2), "weights": weights - rate}
 
     def train(key, rate):
@@ -26,7 +28,7 @@ def check(sweep):
             return {"loss": jnp.zeros(()), "weights": jnp.zeros(2)}
         return plain(key, rate)
 
-    keys, rates = jax.random.split(jax.random.key(0), 3), jnp.array([0.1, 0.5])
+    keys, rates = jax.random.split(jax.random.key(0), 3), jax.device_put(np.float32([0.1, 0.5]))
     expected = solution(plain, keys, rates)
     shown = {"input": "3 keys, rates = [0.1, 0.5], and a `train` that returns a dict"}
     got = sweep(train, keys, rates)
@@ -43,7 +45,7 @@ def check(sweep):
         raise Failed(
             f"`train` was run {len(calls)} times by Python for this table. Mapped over both arguments it is traced once."
         )
-    for wrong, advice in (
+    known = (
         (
             lambda: jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), expected),
             "The axes are swapped: rates first, keys second. The axis of the outer map comes first.",
@@ -64,22 +66,28 @@ def check(sweep):
             lambda: expected["loss"],
             "Only a part of what `train` returns is handed on; return all its leaves.",
         ),
-    ):
+    )
+    for wrong, advice in () if alike(got, expected) else known:
         if alike(got, wrong()):
             raise Failed(advice, **shown)
     checks.same(got, expected, **shown)
-    more = jax.random.split(jax.random.key(1), 2), jnp.array([0.1, 0.2, 0.3, 0.4])
-    number = lambda key, rate: rate + jax.random.uniform(key)  # noqa: E731
+    pair = jax.random.wrap_key_data(np.asarray(jax.random.key_data(keys))[1:])
+    more = pair, jax.device_put(np.float32([0.1, 0.2, 0.3, 0.4]))
+    number = jax.jit(lambda key, rate: rate + jax.random.uniform(key))
     checks.same(
         sweep(number, *more),
         solution(number, *more),
         input="2 keys, 4 rates, a `train` that returns a number",
     )
-    same = jax.random.split(jax.random.key(1), 2), jnp.array([0.1, 0.2])
+    same = pair, jax.device_put(np.float32([0.1, 0.2]))
     checks.same(sweep(plain, *same), solution(plain, *same), input="2 keys and 2 rates")
     for what, tables in (("the number of rates", ((2, 2), (2, 9))), ("the number of keys", ((2, 2), (9, 2)))):
         sizes = [
-            equations(lambda *both: sweep(plain, *both), jax.random.split(jax.random.key(1), k), jnp.ones(r))
+            equations(
+                lambda *both: sweep(plain, *both),
+                jax.ShapeDtypeStruct((k,), keys.dtype),
+                jax.ShapeDtypeStruct((r,), rates.dtype),
+            )
             for k, r in tables
         ]
         does_not_grow(sizes, what)
