@@ -132,8 +132,8 @@ class MultiHeadAttention(Layer):
         key=None, inference_mode=False,
     ):  # fmt: skip
         self._check_inputs(x, context, mask, bias, positions)
-        self.check_variables(trainables, self._shapes(x, x if context is None else context))
         given = x if context is None else context
+        self.check_variables(trainables, self._shapes(x, given))
         query = self._project("query", x, trainables)
         keys, values = (self._project(name, given, trainables) for name in ("key", "value"))
         query, keys = self._turn(query, positions), self._turn(keys, positions)
