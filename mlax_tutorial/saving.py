@@ -27,7 +27,8 @@ from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, show
 from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.numeric import is_array, is_key
-from mlax_tutorial.optim.paths import flatten, mismatch, refuse_layers, strangers
+from mlax_tutorial.optim.paths import flatten, refuse_layers
+from mlax_tutorial.trees import mismatch, strangers
 
 
 class CheckpointError(ValueError):

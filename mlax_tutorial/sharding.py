@@ -44,8 +44,8 @@ from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_array
-from mlax_tutorial.optim.drop_in import check_optimizer
 from mlax_tutorial.optim.paths import fits, flatten, refuse_layers, some
+from mlax_tutorial.training import check_optimizer
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]
 
