@@ -309,8 +309,7 @@ def load_weights(path: str | os.PathLike, target: Any) -> Any:
     try:
         file = safetensors.safe_open(path, framework="numpy")
     except safetensors.SafetensorError as error:
-        message = f"load_weights: {path} is no whole file of safetensors: {error}."
-        raise CheckpointError(message) from None
+        raise CheckpointError(f"load_weights: {path} is no whole file of safetensors: {error}.") from None
     with file:
         labels = {name: f"{path} ({name!r})" for name, path in zip(names, wanted)}
         found = {}
@@ -340,8 +339,7 @@ def _import(module, name):
         return importlib.import_module(module)  # imports: nothing of this project
     except ImportError as error:
         package = "safetensors" if module.startswith("safetensors") else "orbax-checkpoint"
-        message = f"{name} needs {package}: pip install {package}."
-        raise ImportError(message, name=module) from error
+        raise ImportError(f"{name} needs {package}: pip install {package}.", name=module) from error
 
 
 def _named(name, tree):

@@ -87,8 +87,7 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
     found, unused = [], dict.fromkeys(range(len(rules)))
     for path, leaf in zip(paths, leaves):
         if not hasattr(leaf, "shape"):
-            kind = type(leaf).__name__
-            problems.append(f"{path} expects an array or its ShapeDtypeStruct, got {kind}.")
+            problems.append(f"{path} expects an array or its ShapeDtypeStruct, got {type(leaf).__name__}.")
             continue
         fitting = [i for i, (pattern, _) in enumerate(rules) if fits(pattern, path)]
         for i in fitting:

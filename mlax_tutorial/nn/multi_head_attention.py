@@ -242,9 +242,8 @@ class MultiHeadAttention(Layer):
         got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
         if got[:-3] != x.shape[:-2] or got[-2:] != rest:
             shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
-            self.expects(
-                "cache['key']", f"shape ({shape})", cache["key"], "make one with init_cache for this batch"
-            )
+            mend = "make one with init_cache for this batch"
+            self.expects("cache['key']", f"shape ({shape})", cache["key"], mend)
         if x.shape[-2] > got[-3]:
             room = f"the cache has room for {got[-3]}: give init_cache a greater length"
             self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")

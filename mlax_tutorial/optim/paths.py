@@ -63,8 +63,7 @@ def choose(name: str, where: str | Callable, paths: list[str], kind: str, error=
 def flatten(tree: Any) -> tuple[list[str], list[Any], Any]:
     """The paths of the leaves, written by ``jax.tree_util.keystr``; the leaves; the structure."""
     leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
-    paths = [jax.tree_util.keystr(path) for path, _ in leaves]
-    return paths, [leaf for _, leaf in leaves], structure
+    return [jax.tree_util.keystr(path) for path, _ in leaves], [leaf for _, leaf in leaves], structure
 
 
 def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
