@@ -250,7 +250,7 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
         if str(leaf.dtype) not in _CODES.values():
             known = ", ".join(_CODES.values())
             problems.append(f"{keystr} is {describe(leaf)}: convert it to one of {known}")
-        elif isinstance(leaf, jax.Array) and not _is_whole(leaf):
+        elif isinstance(leaf, jax.Array) and not (leaf.is_fully_addressable or leaf.is_fully_replicated):
             problems.append(f"{keystr} is spread over several processes: save it with Checkpoints")
         elif keystr == "['__metadata__']":
             problems.append(f"{keystr} has a name that safetensors keeps for itself: change it")
@@ -401,10 +401,6 @@ def _compare(where, wanted, found):
         head = f"{where} does not fit the target, and nothing was read:"
         mend = "; ".join(mend for mend, those in mends.items() if kinds & those)
         raise CheckpointError("\n  ".join([head, *lines]) + f"\nMend: {mend}.")
-
-
-def _is_whole(array):
-    return array.is_fully_addressable or array.is_fully_replicated
 
 
 def _portable(leaf):
