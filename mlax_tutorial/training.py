@@ -325,9 +325,9 @@ def _check_lengths(name, x, targets, inputs):
 
 
 def fit(
-    key: jax.Array, step: Callable, optimizer: Any, variables: tuple[Any, Any, Any], x: jax.Array, targets: jax.Array,
-    *, epochs: int, batch_size: int, inputs: dict[str, jax.Array] | None = None, draws: bool | None = None,
-    each_epoch: Callable[[int, Any, Any, float], Any] | None = None,
+    key: jax.Array, step: Callable, optimizer: Any, variables: tuple[Any, Any, Any], x: jax.Array,
+    targets: jax.Array, *, epochs: int, batch_size: int, inputs: dict[str, jax.Array] | None = None,
+    draws: bool | None = None, each_epoch: Callable[[int, Any, Any, float], Any] | None = None,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Train for some epochs over data that fits on the device.
 

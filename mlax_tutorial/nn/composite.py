@@ -125,9 +125,8 @@ class Composite(Container):
         for place, layer in self._flat.items():
             if not isinstance(layer, Layer):
                 self.refuse(f"{place.lstrip('.')} must be a layer, got {describe(layer)}{mend_layer(layer)}.")
-        vars(self)["_keyed"] = {
-            place: layer.needs_key for place, layer in self._flat.items() if layer.needs_key
-        }
+        keyed = {place: layer.needs_key for place, layer in self._flat.items() if layer.needs_key}
+        vars(self)["_keyed"] = keyed
 
     def _children(self) -> Any:
         """The children as they stand in the variables: a dict or a tuple, nested, with layers as leaves."""

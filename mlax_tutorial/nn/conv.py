@@ -256,10 +256,14 @@ def _convolve(layer, padding, x, kernel):
     if transposed:
         kernel = lax.rev(kernel, kernel_axes[2:])
     y = lax.conv_general_dilated(
-        x.astype(dtype).reshape(math.prod(batch), *rest), kernel,
-        padding=padding, window_strides=(1,) * count if transposed else strides,
-        lhs_dilation=strides if transposed else None, rhs_dilation=each(layer.dilation, count),
+        x.astype(dtype).reshape(math.prod(batch), *rest),
+        kernel,
+        window_strides=(1,) * count if transposed else strides,
+        padding=padding,
+        lhs_dilation=strides if transposed else None,
+        rhs_dilation=each(layer.dilation, count),
         dimension_numbers=lax.ConvDimensionNumbers(x_axes, kernel_axes, x_axes),
-        feature_group_count=layer.groups, precision=layer.precision,
-    )  # fmt: skip
+        feature_group_count=layer.groups,
+        precision=layer.precision,
+    )
     return y.astype(x.dtype).reshape(*batch, *y.shape[1:])
