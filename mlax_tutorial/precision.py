@@ -26,10 +26,10 @@ from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.nn.series import Child
 from mlax_tutorial.nn.stack import Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
-from mlax_tutorial.optim.drop_in import advance
-from mlax_tutorial.optim.paths import arrays, check_like, refuse_layers
+from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
-from mlax_tutorial.training import State, compile_step, objective
+from mlax_tutorial.training import State, advance, compile_step, objective
+from mlax_tutorial.trees import arrays
 
 
 def _names(value) -> tuple[str, ...]:

@@ -27,7 +27,8 @@ from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, show
 from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.numeric import is_array, is_key
-from mlax_tutorial.optim.paths import flatten, mismatch, refuse_layers, strangers
+from mlax_tutorial.optim.paths import flatten, refuse_layers
+from mlax_tutorial.trees import mismatch, strangers
 
 
 class CheckpointError(ValueError):
@@ -249,7 +250,7 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
         if str(leaf.dtype) not in _CODES.values():
             known = ", ".join(_CODES.values())
             problems.append(f"{keystr} is {describe(leaf)}: convert it to one of {known}")
-        elif isinstance(leaf, jax.Array) and not _is_whole(leaf):
+        elif isinstance(leaf, jax.Array) and not (leaf.is_fully_addressable or leaf.is_fully_replicated):
             problems.append(f"{keystr} is spread over several processes: save it with Checkpoints")
         elif keystr == "['__metadata__']":
             problems.append(f"{keystr} has a name that safetensors keeps for itself: change it")
@@ -308,8 +309,7 @@ def load_weights(path: str | os.PathLike, target: Any) -> Any:
     try:
         file = safetensors.safe_open(path, framework="numpy")
     except safetensors.SafetensorError as error:
-        message = f"load_weights: {path} is no whole file of safetensors: {error}."
-        raise CheckpointError(message) from None
+        raise CheckpointError(f"load_weights: {path} is no whole file of safetensors: {error}.") from None
     with file:
         labels = {name: f"{path} ({name!r})" for name, path in zip(names, wanted)}
         found = {}
@@ -339,8 +339,7 @@ def _import(module, name):
         return importlib.import_module(module)  # imports: nothing of this project
     except ImportError as error:
         package = "safetensors" if module.startswith("safetensors") else "orbax-checkpoint"
-        message = f"{name} needs {package}: pip install {package}."
-        raise ImportError(message, name=module) from error
+        raise ImportError(f"{name} needs {package}: pip install {package}.", name=module) from error
 
 
 def _named(name, tree):
@@ -402,10 +401,6 @@ def _compare(where, wanted, found):
         head = f"{where} does not fit the target, and nothing was read:"
         mend = "; ".join(mend for mend, those in mends.items() if kinds & those)
         raise CheckpointError("\n  ".join([head, *lines]) + f"\nMend: {mend}.")
-
-
-def _is_whole(array):
-    return array.is_fully_addressable or array.is_fully_replicated
 
 
 def _portable(leaf):

@@ -44,8 +44,8 @@ from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_array
-from mlax_tutorial.optim.drop_in import check_optimizer
 from mlax_tutorial.optim.paths import fits, flatten, refuse_layers, some
+from mlax_tutorial.training import check_optimizer
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]
 
@@ -87,8 +87,7 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
     found, unused = [], dict.fromkeys(range(len(rules)))
     for path, leaf in zip(paths, leaves):
         if not hasattr(leaf, "shape"):
-            kind = type(leaf).__name__
-            problems.append(f"{path} expects an array or its ShapeDtypeStruct, got {kind}.")
+            problems.append(f"{path} expects an array or its ShapeDtypeStruct, got {type(leaf).__name__}.")
             continue
         fitting = [i for i, (pattern, _) in enumerate(rules) if fits(pattern, path)]
         for i in fitting:

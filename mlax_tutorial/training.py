@@ -15,12 +15,11 @@ from jax.sharding import NamedSharding
 
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.hyperparameters import checked, show
 from mlax_tutorial.nn.kinds import function, integer
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_floating, is_key
-from mlax_tutorial.optim import Optimizer
-from mlax_tutorial.optim.drop_in import advance, check_optimizer
+from mlax_tutorial.optim import Optimizer, apply_updates
 from mlax_tutorial.optim.paths import flatten
 
 __all__ = ["Progress", "State", "batches", "fit", "is_right", "make_evaluation", "make_step"]
@@ -326,19 +325,10 @@ def _check_lengths(name, x, targets, inputs):
 
 
 def fit(
-    key: jax.Array,
-    step: Callable,
-    optimizer: Any,
-    variables: tuple[Any, Any, Any],
-    x: jax.Array,
-    targets: jax.Array,
-    *,
-    epochs: int,
-    batch_size: int,
-    inputs: dict[str, jax.Array] | None = None,
-    draws: bool | None = None,
-    each_epoch: Callable[[int, Any, Any, float], Any] | None = None,
-) -> tuple[Any, Any, Any]:
+    key: jax.Array, step: Callable, optimizer: Any, variables: tuple[Any, Any, Any], x: jax.Array,
+    targets: jax.Array, *, epochs: int, batch_size: int, inputs: dict[str, jax.Array] | None = None,
+    draws: bool | None = None, each_epoch: Callable[[int, Any, Any, float], Any] | None = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
     """Train for some epochs over data that fits on the device.
 
     Args:
@@ -454,3 +444,25 @@ def _take(number, order, keys, data):
     """One key, if there are any, and one batch. Compiled: op by op, it would cost as much as a quarter of a small network's step."""
     key = None if keys is None else keys[number]
     return key, jax.tree.map(lambda leaf: leaf[order[number]], data)
+
+
+# Optimizers of Optax stand wherever ours do: how to tell them apart, and how to take a step with either.
+
+
+def check_optimizer(name: str, optimizer: Any) -> None:
+    """Refuse what is no optimizer, a class or a mere transformation of gradients, say.
+
+    Raises:
+      ValueError: in the name of ``name``.
+    """
+    is_optax = hasattr(optimizer, "init") and hasattr(optimizer, "update") and not isinstance(optimizer, type)
+    if not (isinstance(optimizer, Optimizer) or is_optax):
+        wanted = "must be of mlax_tutorial.optim or of Optax"
+        raise ValueError(f"{name}: optimizer {wanted}, got {show(optimizer)}.")
+
+
+def advance(optimizer: Any, gradients: Any, state: Any, trainables: Any) -> tuple[Any, Any]:
+    """One step of any optimizer: the new trainables and the new state; pure."""
+    step = optimizer.step if isinstance(optimizer, Optimizer) else optimizer.update
+    updates, state = step(gradients, state, trainables)
+    return apply_updates(trainables, updates), state

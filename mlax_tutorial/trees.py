@@ -27,9 +27,13 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import is_key
-from mlax_tutorial.nn.tables import as_html, as_text
-from mlax_tutorial.optim.paths import arrays, choose, flatten, mismatch, place, refuse_layers, strangers
+from mlax_tutorial.nn.numeric import is_array, is_key
+from mlax_tutorial.nn.tables import Table
+from mlax_tutorial.optim.paths import choose, flatten, refuse_layers
+
+__all__ = [
+    "Description", "Leaf", "combine", "count", "describe", "differences", "nbytes", "partition", "select", "update",
+]  # fmt: skip
 
 
 def count(tree: Any) -> int:
@@ -227,31 +231,15 @@ class Leaf(NamedTuple):
     bytes: int
 
 
-class Description(NamedTuple):
+class Description(Table):
     """The leaves of a tree, one :class:`Leaf` each; prints as a table, in a notebook as HTML."""
 
-    rows: tuple[Leaf, ...]
+    _row, _caption, _style = Leaf, "Leaves of the tree", "trees-description"
 
     @property
     def numbers(self) -> int:
         """How many numbers the tree holds."""
         return sum(row.numbers for row in self.rows)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes they take."""
-        return sum(row.bytes for row in self.rows)
-
-    def _cells(self):
-        rows = [(p, str(shape), dtype, f"{n:,}", f"{size:,}") for p, shape, dtype, n, size in self.rows]
-        totals = ("total", "", "", f"{self.numbers:,}", f"{self.bytes:,}")
-        return Leaf._fields, rows, totals, 2
-
-    def __repr__(self):
-        return as_text(*self._cells())
-
-    def _repr_html_(self):
-        return as_html("Leaves of the tree", "trees-description", *self._cells())
 
 
 def describe(tree: Any) -> Description:
@@ -276,6 +264,44 @@ def describe(tree: Any) -> Description:
     leaves = arrays("describe", tree).items()
     rows = (Leaf(path, x.shape, str(x.dtype), math.prod(x.shape), _bytes(x)) for path, x in leaves)
     return Description(tuple(rows))
+
+
+def arrays(name: str, tree: Any) -> dict[str, Any]:
+    """The leaves by path.
+
+    Raises:
+      ValueError: in the name of ``name``, if a leaf is no array or outline of one, or the tree holds a layer.
+    """
+    refuse_layers(name, tree)
+    leaves = dict(zip(*flatten(tree)[:2]))
+    for path, leaf in leaves.items():
+        if not is_array(leaf):
+            got = f"got {in_words(leaf)}: use jnp.asarray(…)"
+            raise ValueError(f"{name}: {place(path)} expects an array, {got}.")
+    return leaves
+
+
+def place(path: str) -> str:
+    """A path for an error; that of a tree which is a leaf itself is empty."""
+    return path or "the root"
+
+
+def strangers(expected: dict[str, Any], got: dict[str, Any]) -> list[str]:
+    """Which leaves are in one of two dicts by path only, a line each."""
+    lines = [f"missing: {place(path)}, {in_words(expected[path])}" for path in expected if path not in got]
+    return lines + [f"unexpected: {place(p)}, {in_words(got[p])}" for p in got if p not in expected]
+
+
+def mismatch(path: str, expected: Any, got: Any, came: str = "got") -> list[str]:
+    """A line, if two leaves differ in shape or dtype.
+
+    >>> import jax.numpy as jnp
+    >>> mismatch("['bias']", jnp.ones(3), jnp.ones(2))
+    ["shape: ['bias'] expects float32[3], got float32[2]"]
+    """
+    wanted, given = ((tuple(leaf.shape), str(leaf.dtype)) for leaf in (expected, got))
+    kinds = " and ".join(kind for kind, w, g in zip(("shape", "dtype"), wanted, given) if w != g)
+    return [f"{kinds}: {place(path)} expects {in_words(expected)}, {came} {in_words(got)}"] if kinds else []
 
 
 def _bytes(leaf):

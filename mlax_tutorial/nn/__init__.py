@@ -33,10 +33,9 @@ from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import Bias, Linear, Scaler
 from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
 from mlax_tutorial.nn.normalization import BatchNorm, GroupNorm, LayerNorm, RMSNorm
-from mlax_tutorial.nn.parallel import Parallel, Residual
 from mlax_tutorial.nn.pooling import AvgPool, MaxPool, SumPool
 from mlax_tutorial.nn.recurrent import Bidirectional, Recurrent
-from mlax_tutorial.nn.series import Series
+from mlax_tutorial.nn.series import Parallel, Residual, Series
 from mlax_tutorial.nn.stack import Remat, Stack
 from mlax_tutorial.nn.summary import Summary, summary
 from mlax_tutorial.nn.weight_norm import SpectralNorm, WeightNorm

@@ -115,8 +115,7 @@ class FusedCell(Cell):
 
         def draw(key, names, shape):
             named = zip(names, jax.random.split(key, gates))
-            blocks = [self.initialize(name, key, shape, dtype) for name, key in named]
-            return jnp.concatenate(blocks, axis=-1)
+            return jnp.concatenate([self.initialize(name, key, shape, dtype) for name, key in named], axis=-1)
 
         kernels = ["kernel_initializer"] * gates, ["recurrent_initializer"] * gates
         return {

@@ -508,8 +508,7 @@ def _items(tree):
 def _flatten(tree, place=""):
     if not isinstance(tree, (dict, tuple)):
         return {place: tree}
-    parts = (_flatten(child, place + part) for part, child in _items(tree))
-    return {place: layer for part in parts for place, layer in part.items()}
+    return {at: layer for part, child in _items(tree) for at, layer in _flatten(child, place + part).items()}
 
 
 def gather(tree, by_place, place=""):

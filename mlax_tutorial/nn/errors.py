@@ -50,8 +50,6 @@ def describe(value) -> str:
         return f"a dict with keys {sorted(map(str, value))}"
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of length {len(value)}"
-    if value is None:
-        return "None"
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    return f"{type(value).__name__} {show(value)}"
+    return "None" if value is None else f"{type(value).__name__} {show(value)}"

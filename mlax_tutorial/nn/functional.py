@@ -40,10 +40,9 @@ class F(Layer):
 
     def _build_cache(self, records, path, length):
         if self.decodes is None and not is_elementwise(self.infer_fn or self.train_fn, records[path][0]):
-            self.refuse(
-                "does not decode: the function is not elementwise, so it may mix steps, or depend on their place. If it treats "
-                "each step by itself, say nn.F(…, decodes=True)."
-            )
+            why = "the function is not elementwise, so it may mix steps, or depend on their place"
+            mend = "If it treats each step by itself, say nn.F(…, decodes=True)"
+            self.refuse(f"does not decode: {why}. {mend}.")
         return ()
 
 

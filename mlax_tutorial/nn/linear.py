@@ -162,13 +162,8 @@ class Scaler(Layer):
 @functools.partial(jax.jit, static_argnums=(2, 3, 4), inline=True)
 def multiply(x, kernel, axes, precision=None, accum_dtype=None):
     """Sum the products of the last axes of ``x`` and ``axes`` of the kernel, as many."""
-    product = lax.dot_general(
-        x,
-        kernel.astype(x.dtype),
-        ((tuple(range(x.ndim - len(axes), x.ndim)), axes), ((), ())),
-        precision=precision,
-        preferred_element_type=accum_dtype,
-    )
+    summed = tuple(range(x.ndim - len(axes), x.ndim)), axes
+    product = lax.dot_general(x, kernel.astype(x.dtype), (summed, ((), ())), precision, accum_dtype)
     return product.astype(x.dtype)
 
 

@@ -132,8 +132,8 @@ class MultiHeadAttention(Layer):
         key=None, inference_mode=False,
     ):  # fmt: skip
         self._check_inputs(x, context, mask, bias, positions)
-        self.check_variables(trainables, self._shapes(x, x if context is None else context))
         given = x if context is None else context
+        self.check_variables(trainables, self._shapes(x, given))
         query = self._project("query", x, trainables)
         keys, values = (self._project(name, given, trainables) for name in ("key", "value"))
         query, keys = self._turn(query, positions), self._turn(keys, positions)
@@ -242,9 +242,8 @@ class MultiHeadAttention(Layer):
         got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
         if got[:-3] != x.shape[:-2] or got[-2:] != rest:
             shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
-            self.expects(
-                "cache['key']", f"shape ({shape})", cache["key"], "make one with init_cache for this batch"
-            )
+            mend = "make one with init_cache for this batch"
+            self.expects("cache['key']", f"shape ({shape})", cache["key"], mend)
         if x.shape[-2] > got[-3]:
             room = f"the cache has room for {got[-3]}: give init_cache a greater length"
             self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")

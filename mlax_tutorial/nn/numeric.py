@@ -29,11 +29,9 @@ def real(value) -> float:
     >>> real(1), real(np.float32(0.5))
     (1.0, 0.5)
     """
-    if isinstance(value, (str, bytes)) or np.ndim(value):
-        raise ValueError("not one number")
     dtype = getattr(value, "dtype", None)
-    if isinstance(value, bool) or (dtype is not None and not is_real(dtype)):
-        raise ValueError("not a real number")
+    if isinstance(value, (bool, str, bytes)) or np.ndim(value) or (dtype is not None and not is_real(dtype)):
+        raise ValueError("not one real number")
     try:
         return float(value)
     except (TypeError, OverflowError):

@@ -60,8 +60,7 @@ class Remat(Wrapper):
         bits, kind = self._repeatable(key, inference_mode)
 
         def fwd(x, trainables, non_trainables, bits, inputs):
-            key = _key(bits, kind)
-            options = {"key": key, "inference_mode": inference_mode, **inputs}
+            options = {"key": _key(bits, kind), "inference_mode": inference_mode, **inputs}
             return apply(self.layer, "", "fwd", x, trainables, non_trainables, **options)
 
         return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)

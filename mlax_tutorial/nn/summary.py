@@ -7,7 +7,7 @@ import jax
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.tables import as_html, as_text
+from mlax_tutorial.nn.tables import Table
 
 
 class Row(NamedTuple):
@@ -21,34 +21,15 @@ class Row(NamedTuple):
     bytes: int
 
 
-class Summary(NamedTuple):
+class Summary(Table):
     """The arrays of a model, one :class:`Row` each; prints as a table, in a notebook as an HTML one."""
 
-    rows: tuple[Row, ...]
+    _row, _caption, _style = Row, "Arrays of the model", "nn-summary"
 
     @property
     def parameters(self) -> int:
         """Number of trainable scalars."""
         return sum(row.parameters for row in self.rows if row.role == "trainable")
-
-    @property
-    def bytes(self) -> int:
-        """Size of all arrays, trainable or not."""
-        return sum(row.bytes for row in self.rows)
-
-    def _cells(self):
-        rows = [
-            (row.path, row.role, str(row.shape), row.dtype, f"{row.parameters:,}", f"{row.bytes:,}")
-            for row in self.rows
-        ]
-        parameters = sum(row.parameters for row in self.rows)
-        return Row._fields, rows, ("total", "", "", "", f"{parameters:,}", f"{self.bytes:,}"), 2
-
-    def __repr__(self):
-        return as_text(*self._cells())
-
-    def _repr_html_(self):
-        return as_html("Arrays of the model", "nn-summary", *self._cells())
 
 
 def summary(model: Layer, x: Any, **inputs) -> Summary:

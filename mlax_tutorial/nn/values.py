@@ -6,9 +6,7 @@ both ways: ``1 == 1.0 == True``, while ``lecun_normal() != lecun_normal()``.
 """
 
 import functools
-import importlib
-import operator
-import sys
+import pkgutil
 import types
 from typing import Any
 
@@ -50,14 +48,6 @@ def _parts(whole, *parts) -> Any:
     return type(whole), by_value(parts) if fixed else whole
 
 
-def _is_named(value) -> bool:
-    """Whether ``value`` can be found by the name of its module and its own."""
-    try:
-        return _find(value.__module__, value.__qualname__) is value
-    except (AttributeError, ImportError, TypeError, ValueError):  # made inside a function, say
-        return False
-
-
 def portable(value) -> Any:
     """A substitute for ``value`` that unpickles as ``value``, whether or not ``value`` pickles.
 
@@ -69,8 +59,12 @@ def portable(value) -> Any:
     if isinstance(value, functools.partial):
         parts = portable((value.func, *value.args))
         return _Call(_partial, parts, {name: portable(item) for name, item in value.keywords.items()})
-    if callable(value) and _is_named(value):
-        return _Call(_find, value.__module__, value.__qualname__)
+    try:
+        name = f"{value.__module__}:{value.__qualname__}"
+        if pkgutil.resolve_name(name) is value:
+            return _Call(pkgutil.resolve_name, name)
+    except (AttributeError, ImportError, ValueError):  # no function, or one made inside of another
+        pass
     return value
 
 
@@ -82,11 +76,6 @@ class _Call:
 
     def __reduce__(self):
         return self.call
-
-
-def _find(module: str, name: str) -> Any:
-    loaded = sys.modules.get(module) or importlib.import_module(module)  # imports: nothing of this project
-    return operator.attrgetter(name)(loaded)
 
 
 def _partial(parts, keywords):

@@ -19,7 +19,6 @@ without a new trace; its switches are static. It is two pure functions::
 """
 
 from mlax_tutorial.optim.adaptive import Adagrad, AdagradState, Adam, AdamState, AdamW, RMSProp, RMSPropState
-from mlax_tutorial.optim.lion import Lion, LionState
 from mlax_tutorial.optim.optimizer import Optimizer, Transformation, apply_updates
 from mlax_tutorial.optim.packed import Packed, PackedState
 from mlax_tutorial.optim.paths import kernels
@@ -32,7 +31,7 @@ from mlax_tutorial.optim.schedules import (
     StepDecay,
     WarmUp,
 )
-from mlax_tutorial.optim.sgd import SGD, SGDState
+from mlax_tutorial.optim.sgd import SGD, Lion, LionState, SGDState
 from mlax_tutorial.optim.transformations import Chain, ChainState, ClipByGlobalNorm, ClipByValue, WeightDecay
 from mlax_tutorial.optim.tunable import OptimizerError
 from mlax_tutorial.optim.wrappers import (

@@ -107,11 +107,11 @@ def _unpacked(trainables, vectors):
     # Behind the barrier XLA does not see the numbers, so it compiles one loop for all weights of a size, not one for each place. (That of
     # JAX 0.7.2 sees through it, and compiles longer.)
     places = jax.lax.optimization_barrier(places)
-    parts = [
-        jax.lax.dynamic_slice(vectors[_dtype(leaf)], (place,), (leaf.size,)).reshape(leaf.shape)
-        for leaf, place in zip(leaves, places, strict=True)
-    ]
-    return jax.tree.unflatten(structure, parts)
+
+    def part(leaf, place):
+        return jax.lax.dynamic_slice(vectors[_dtype(leaf)], (place,), (leaf.size,)).reshape(leaf.shape)
+
+    return jax.tree.unflatten(structure, map(part, leaves, places))
 
 
 def _dtype(weight):

@@ -7,10 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import is_array
 from mlax_tutorial.optim.tunable import OptimizerError
 
 
@@ -65,8 +63,7 @@ def choose(name: str, where: str | Callable, paths: list[str], kind: str, error=
 def flatten(tree: Any) -> tuple[list[str], list[Any], Any]:
     """The paths of the leaves, written by ``jax.tree_util.keystr``; the leaves; the structure."""
     leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
-    paths = [jax.tree_util.keystr(path) for path, _ in leaves]
-    return paths, [leaf for _, leaf in leaves], structure
+    return [jax.tree_util.keystr(path) for path, _ in leaves], [leaf for _, leaf in leaves], structure
 
 
 def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
@@ -81,21 +78,6 @@ def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
     if callable(pattern):
         return bool(pattern(path))
     return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
-
-
-def arrays(name: str, tree: Any) -> dict[str, Any]:
-    """The leaves by path.
-
-    Raises:
-      ValueError: in the name of ``name``, if a leaf is no array or outline of one, or the tree holds a layer.
-    """
-    refuse_layers(name, tree)
-    leaves = dict(zip(*flatten(tree)[:2]))
-    for path, leaf in leaves.items():
-        if not is_array(leaf):
-            got = f"got {describe(leaf)}: use jnp.asarray(…)"
-            raise ValueError(f"{name}: {place(path)} expects an array, {got}.")
-    return leaves
 
 
 def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) -> None:
@@ -124,29 +106,6 @@ def check_like(name: str, got, wanted, mend: str, of: Callable = jnp.shape, erro
             raise error(f"{name}{path} expects {wants}, got {came}: {mend}")
     if (wants := jax.tree.structure(wanted)) != (came := jax.tree.structure(got)):
         raise error(f"{name} expects the containers {wants}, got {came}: {mend}")
-
-
-def place(path: str) -> str:
-    """A path for an error; that of a tree which is a leaf itself is empty."""
-    return path or "the root"
-
-
-def strangers(expected: dict[str, Any], got: dict[str, Any]) -> list[str]:
-    """Which leaves are in one of two dicts by path only, a line each."""
-    lines = [f"missing: {place(path)}, {describe(expected[path])}" for path in expected if path not in got]
-    return lines + [f"unexpected: {place(p)}, {describe(got[p])}" for p in got if p not in expected]
-
-
-def mismatch(path: str, expected: Any, got: Any, came: str = "got") -> list[str]:
-    """A line, if two leaves differ in shape or dtype.
-
-    >>> import jax.numpy as jnp
-    >>> mismatch("['bias']", jnp.ones(3), jnp.ones(2))
-    ["shape: ['bias'] expects float32[3], got float32[2]"]
-    """
-    wanted, given = ((tuple(leaf.shape), str(leaf.dtype)) for leaf in (expected, got))
-    kinds = " and ".join(kind for kind, w, g in zip(("shape", "dtype"), wanted, given) if w != g)
-    return [f"{kinds}: {place(path)} expects {describe(expected)}, {came} {describe(got)}"] if kinds else []
 
 
 def some(paths: list[str]) -> str:
