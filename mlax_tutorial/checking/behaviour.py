@@ -81,9 +81,10 @@ def _alike(one, two):
 def pure(function, *arguments):
     """The same answer twice, and nothing changed: neither the inputs (NumPy arrays too) nor a global."""
     shown = {"input": named(function, arguments)}
+    # They may be donated; `jnp.array` would compile a program for each shape.
     arguments = [
-        jnp.array(x) if isinstance(x, jax.Array) and not is_key(x) else x for x in arguments
-    ]  # may be donated
+        jax.device_put(np.array(x)) if isinstance(x, jax.Array) and not is_key(x) else x for x in arguments
+    ]
     if stored := _stored_globals(underlying(original(function))):
         raise Failed(
             f"Your function assigns the global `{stored[0]}`. Under `jax.jit` that would happen only while it is "
@@ -117,7 +118,10 @@ def pure(function, *arguments):
 
 
 def _untouched(function, arguments, shown):
-    before = [x if isinstance(x, jax.Array) else copy.deepcopy(x) for x in arguments]
+    arrays = {id(x): x for x in jax.tree.leaves(arguments) if isinstance(x, jax.Array)}
+    before = [
+        copy.deepcopy(x, arrays.copy()) for x in arguments
+    ]  # but jax.Arrays as they are: they cannot change
     result = function(*arguments)
     for name, old, new in zip(named(function, arguments), before, arguments, strict=False):
         if isinstance(new, jax.Array) and new.is_deleted():
