@@ -18,13 +18,15 @@ from mlax_tutorial.checking.reader import as_theirs, lines_of, original, underly
 # Keys
 
 
-def keys(function, *arguments, depends=True):
-    """No random key is used twice, neither eagerly nor under ``jax.jit``, and the result depends on each key.
+def keys(function, *arguments, depends=True, eagerly=True):
+    """No random key is used twice, neither under ``jax.jit`` nor, where asked for, eagerly; and the result depends on each key.
 
     Keys are new-style (``jax.random.key``): JAX cannot follow the old ones. ``fold_in`` is not followed either.
     """
-    for transformation in (None, jax.jit):
-        run = original(function) if transformation is None else jax.jit(fresh(original(function)))
+    own = fresh(original(function))
+    # Without the result XLA has next to nothing to compile; what is asked for is in the jaxpr all the same.
+    under_jit = jax.jit(lambda *arguments: (own(*arguments), ())[1])
+    for run in (original(function), under_jit) if eagerly else (under_jit,):
         try:
             with jax.debug_key_reuse(True):
                 jax.block_until_ready(run(*[_copied_key(x) for x in arguments]))
