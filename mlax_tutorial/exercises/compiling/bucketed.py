@@ -39,7 +39,7 @@ def check(bucketed):
         | {100, 200, 300, 400, 600, 700, 800, 900, 1000}
     )
     random = np.random.default_rng(0)
-    few = [1, 3, 6, 100, 101]
+    few = [3, 100, 101]
     for function, in_numpy, initial in (
         (jnp.sum, np.sum, 0.5),
         (jnp.max, np.max, -9.0),
