@@ -23,9 +23,7 @@ def _smooth_layer(w, x):
 
 
 def all_layers(layer, weights, x):
-    for w in weights.reshape(-1, *weights.shape[2:]):
-        x = layer(w, x)
-    return x
+    return lax.scan(lambda x, w: (layer(w, x), None), x, weights.reshape(-1, *weights.shape[2:]))[0]
 
 
 def check(pieces):
