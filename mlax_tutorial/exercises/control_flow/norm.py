@@ -28,7 +28,7 @@ def check(norm):
     zero, small = norm(zeros), norm(short)
     checks.returns(lambda x: zero, zeros, shape=(), dtype=jnp.float32)
     try:
-        checks.same(zero, jnp.float32(0.0), input="x = [0, 0, 0]", rtol=0, atol=0)
+        checks.same(zero, jax.device_put(np.float32(0)), input="x = [0, 0, 0]", rtol=0, atol=0)
         checks.same(small, solution(short), input=f"x = {short.tolist()}", rtol=1e-4, atol=0)
     except Failed as failure:
         advice = (
@@ -59,7 +59,7 @@ def check(norm):
             raise
     rows = jax.device_put(np.float32([[0, 0, 0], [3, 0, 4]]))
     checks.works_under_vmap(jitted, rows)
-    batched = jax.grad(lambda rows: jax.vmap(jitted)(rows).sum())
+    batched = jax.jit(jax.grad(lambda rows: jax.vmap(jitted)(rows).sum()))
     expected = np.array([[0.0, 0.0, 0.0], [0.6, 0.0, 0.8]], np.float32)
     checks.same(batched(rows), expected, where="in the gradient of a batch", input={"rows": rows})
 
