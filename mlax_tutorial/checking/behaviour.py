@@ -18,13 +18,15 @@ from mlax_tutorial.checking.reader import as_theirs, lines_of, original, underly
 # Keys
 
 
-def keys(function, *arguments, depends=True):
-    """No random key is used twice, neither eagerly nor under ``jax.jit``, and the result depends on each key.
+def keys(function, *arguments, depends=True, eagerly=True):
+    """No random key is used twice, neither under ``jax.jit`` nor, where asked for, eagerly; and the result depends on each key.
 
     Keys are new-style (``jax.random.key``): JAX cannot follow the old ones. ``fold_in`` is not followed either.
     """
-    for transformation in (None, jax.jit):
-        run = original(function) if transformation is None else jax.jit(fresh(original(function)))
+    own = fresh(original(function))
+    # Without the result XLA has next to nothing to compile; what is asked for is in the jaxpr all the same.
+    under_jit = jax.jit(lambda *arguments: (own(*arguments), ())[1])
+    for run in (original(function), under_jit) if eagerly else (under_jit,):
         try:
             with jax.debug_key_reuse(True):
                 jax.block_until_ready(run(*[_copied_key(x) for x in arguments]))
@@ -81,9 +83,10 @@ def _alike(one, two):
 def pure(function, *arguments):
     """The same answer twice, and nothing changed: neither the inputs (NumPy arrays too) nor a global."""
     shown = {"input": named(function, arguments)}
+    # They may be donated; `jnp.array` would compile a program for each shape.
     arguments = [
-        jnp.array(x) if isinstance(x, jax.Array) and not is_key(x) else x for x in arguments
-    ]  # may be donated
+        jax.device_put(np.array(x)) if isinstance(x, jax.Array) and not is_key(x) else x for x in arguments
+    ]
     if stored := _stored_globals(underlying(original(function))):
         raise Failed(
             f"Your function assigns the global `{stored[0]}`. Under `jax.jit` that would happen only while it is "
@@ -117,7 +120,10 @@ def pure(function, *arguments):
 
 
 def _untouched(function, arguments, shown):
-    before = [x if isinstance(x, jax.Array) else copy.deepcopy(x) for x in arguments]
+    arrays = {id(x): x for x in jax.tree.leaves(arguments) if isinstance(x, jax.Array)}
+    before = [
+        copy.deepcopy(x, arrays.copy()) for x in arguments
+    ]  # but jax.Arrays as they are: they cannot change
     result = function(*arguments)
     for name, old, new in zip(named(function, arguments), before, arguments, strict=False):
         if isinstance(new, jax.Array) and new.is_deleted():

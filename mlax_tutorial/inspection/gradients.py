@@ -230,14 +230,16 @@ def weighted_sum(function):
     """The function followed by a weighted sum of all entries, so that each counts by itself; real, where it is complex."""
 
     def scalar(*args):
-        leaves = [leaf for leaf in jax.tree.leaves(function(*args)) if _moves(leaf)]
-        weights = [
-            np.asarray(w, jnp.result_type(leaf)) for w, leaf in zip(_weights(leaves), leaves, strict=True)
-        ]
-        with jax.numpy_dtype_promotion("standard"):
-            return sum(jnp.sum(jnp.real(leaf * w)) for leaf, w in zip(leaves, weights, strict=True))
+        return _weighed([leaf for leaf in jax.tree.leaves(function(*args)) if _moves(leaf)])
 
     return scalar
+
+
+@jax.jit  # one program, and not one for each operation
+def _weighed(leaves):
+    weights = [np.asarray(w, jnp.result_type(leaf)) for w, leaf in zip(_weights(leaves), leaves, strict=True)]
+    with jax.numpy_dtype_promotion("standard"):
+        return sum(jnp.sum(jnp.real(leaf * w)) for leaf, w in zip(leaves, weights, strict=True))
 
 
 def _weights(leaves):

@@ -1,8 +1,11 @@
 """From in place to functional."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
+from mlax_tutorial.checking.programs import fresh
 
 
 def solution(u, source):
@@ -12,8 +15,8 @@ def solution(u, source):
 
 
 def check(heat_step):
-    u = jnp.array([1.0, 4.0, 8.0, 2.0, 6.0, 3.0])
-    telling = [(u, jnp.int32(2)), (u, jnp.int32(0)), (u, jnp.int32(5))]
+    u = jax.device_put(np.float32([1, 4, 8, 2, 6, 3]))
+    telling = [(u, jax.device_put(np.int32(source))) for source in (2, 0, 5)]
     recognise = [
         (
             lambda u, source: u,
@@ -45,11 +48,11 @@ def check(heat_step):
             "the old rod. `.add(1.0)` adds to the new one.",
         ),
     ]
-    both = inputs.together(
-        lambda draw: (draw(inputs.arrays("n", sizes=(3, 6))), jnp.int32(draw(inputs.integers(0, 2))))
-    )
-    checks.values(heat_step, solution, both, examples=telling, recognise=recognise)
+    source = inputs.integers(0, 2).map(np.int32).map(jax.device_put)
+    checks.values(heat_step, solution, inputs.arrays(6), source, examples=telling, recognise=recognise)
     checks.works_under_jit(heat_step, *telling[0])
+    short = inputs.arrays(3), source
+    checks.values(jax.jit(fresh(heat_step)), jax.jit(solution), *short, recognise=recognise)
 
 
 def one_by_one(u, source):

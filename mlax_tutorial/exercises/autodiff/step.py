@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh, under
@@ -22,8 +23,8 @@ def _line(params, batch):
 
 
 def check(step):
-    params = {"w": jnp.array([1.0, -0.5]), "b": jnp.bfloat16(0.25)}
-    batch = jnp.array([[1.0, 2.0], [0.5, -1.0], [3.0, 1.0]]), jnp.array([0.0, 1.0, 2.0])
+    params = jax.device_put({"w": np.float32([1, -0.5]), "b": np.array(0.25, jnp.bfloat16)})
+    batch = jax.device_put((np.float32([[1, 2], [0.5, -1], [3, 1]]), np.float32([0, 1, 2])))
     calls = []
 
     def loss(params, batch):
@@ -31,9 +32,7 @@ def check(step):
         return _line(params, batch)
 
     shown = {"input": "a `loss` of two parameters, `w` in float32 and `b` in bfloat16, and rate = 0.1"}
-    value, extras = _line(params, batch)
-    slopes = jax.jit(jax.grad(lambda p: _line(p, batch)[0]))(params)
-    expected = solution(_line, params, batch, 0.1)
+    _, value, extras = expected = solution(_line, params, batch, 0.1)
     got = step(loss, params, batch, 0.1)
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
@@ -55,25 +54,28 @@ def check(step):
             **shown,
         )
 
+    def slopes():
+        return jax.grad(lambda p: _line(p, batch)[0])(params)
+
     def moved(by):
-        return jax.tree.map(lambda p, g: (p + by * g).astype(p.dtype), params, slopes)
+        return jax.tree.map(lambda p, g: (p + by * g).astype(p.dtype), params, slopes())
 
     wrong = [
         (lambda: (moved(0.1), value, extras), "This goes uphill: subtract the gradient."),
         (lambda: (moved(-1.0), value, extras), "The learning rate is missing."),
         ((params, value, extras), "The parameters are the old ones."),
-        ((slopes, value, extras), "This is the gradient, not the new parameters."),
+        (lambda: (slopes(), value, extras), "This is the gradient, not the new parameters."),
         ((expected[0], extras, value), "Value and extras are in the wrong order."),
         (lambda: (expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
     ]
     compare(got, expected, wrong, rtol=2e-3, atol=1e-4, **shown)
-    other = step(_line, params, batch, jnp.float32(0.1))
+    other = step(_line, params, batch, jax.device_put(np.float32(0.1)))
     if other[0]["b"].dtype != jnp.bfloat16:
         raise Failed(
             "With a `rate` that is an array (float32), the parameter `b` comes back as float32. A Python number is "
             "weak, an array is not: cast to the parameter's own dtype.",
         )
-    nested = {"layers": [jnp.ones(2), (jnp.ones(()),)]}
+    nested = jax.device_put({"layers": [np.ones(2, np.float32), (np.ones(2, np.float32),)]})
 
     @jax.jit
     def of_a_tree(params, batch):

@@ -39,7 +39,8 @@ def check(bucketed):
         | {100, 200, 300, 400, 600, 700, 800, 900, 1000}
     )
     random = np.random.default_rng(0)
-    few = [1, 3, 6, 100, 101]
+    few = [3, 100]
+    calls = {}
     for function, in_numpy, initial in (
         (jnp.sum, np.sum, 0.5),
         (jnp.max, np.max, -9.0),
@@ -52,7 +53,7 @@ def check(bucketed):
             raise Failed("Your function returned None: is a `return` missing?")
         if not callable(call):
             raise Failed("`bucketed` returns a function, of `(x, initial)`.", got=call)
-        call = guard(call, "bucketed(function)")
+        call = calls[function] = guard(call, "bucketed(function)")
         for length in lengths if function is jnp.sum else few:
             x = random.uniform(0.9, 1.1, length).astype(np.float32)
             if function is jnp.max:
@@ -107,7 +108,7 @@ def check(bucketed):
     for function, first, expected in ((jnp.prod, 0.0, 0.0), (jnp.max, 0.0, 0.0), (jnp.sum, np.nan, np.nan)):
         x = np.array([first, -2.0, -3.0], np.float32)
         start = -9.0 if function is jnp.max else 1.0
-        got = guard(bucketed(function), "bucketed(function)")(x, start)
+        got = calls[function](x, start)
         if not np.array_equal(got, expected, equal_nan=True):
             raise Failed(
                 "A number of the vector is taken for padding: the mask has to go by the position, not by the value.",

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.programs import fresh
 
 
 def solution(x):
@@ -19,13 +20,15 @@ def check(norm):
         (lambda x: jnp.sum(jnp.abs(x)), "This is the sum of the sizes, which is another length."),
         (lambda x: jnp.sqrt(jnp.mean(x * x)), "You average the squares; they should be added up."),
     ]
-    short, long = jnp.array([3e-15, 0.0, -4e-15]), jnp.array([3e14, 0.0, -4e14])
-    examples = [(jnp.array([3.0, 0.0, -4.0]),), (jnp.array([-2.0]),), (long,)]
+    x, zeros, short, long, one = jax.device_put(
+        [np.float32(x) for x in ([3, 0, -4], [0, 0, 0], [3e-15, 0, -4e-15], [3e14, 0, -4e14], [-2])]
+    )
+    examples = [(x,), (one,), (long,)]
     checks.values(norm, solution, examples=examples, recognise=recognise)
-    zero, small = norm(jnp.zeros(3)), norm(short)
-    checks.returns(lambda x: zero, jnp.zeros(3), shape=(), dtype=jnp.float32)
+    zero, small = norm(zeros), norm(short)
+    checks.returns(lambda x: zero, zeros, shape=(), dtype=jnp.float32)
     try:
-        checks.same(zero, jnp.float32(0.0), input="x = [0, 0, 0]", rtol=0, atol=0)
+        checks.same(zero, jax.device_put(np.float32(0)), input="x = [0, 0, 0]", rtol=0, atol=0)
         checks.same(small, solution(short), input=f"x = {short.tolist()}", rtol=1e-4, atol=0)
     except Failed as failure:
         advice = (
@@ -38,24 +41,25 @@ def check(norm):
         failure.message = f"{advice}\n{failure.message}"
         raise
     checks.values(norm, solution, inputs.arrays("n", sizes=(1, 3)), recognise=recognise, count=8)
-    checks.gradients(norm, solution, jnp.array([3.0, 0.0, -4.0]))
+    checks.works_under_jit(norm, x)
+    jitted, right = jax.jit(fresh(norm)), jax.jit(solution)
+    checks.gradients(jitted, right, x)
     for x, advice in (
         (
-            jnp.zeros(3),
+            zeros,
             "At zero the gradient should be zero. The derivative of the root is infinite there, and a "
             "`where` behind it comes too late: see to it that the root never sees a 0.",
         ),
         (short, "A short vector has a gradient of length 1, as any other."),
     ):
         try:
-            checks.gradients(norm, solution, x, finite_differences=False)
+            checks.gradients(jitted, right, x, finite_differences=False)
         except Failed as failure:
             failure.message = f"{advice}\n{failure.message}"
             raise
-    rows = jnp.array([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]])
-    checks.works_under_jit(norm, rows[1])
-    checks.works_under_vmap(norm, rows)
-    batched = jax.grad(lambda rows: jax.vmap(norm)(rows).sum())
+    rows = jax.device_put(np.float32([[0, 0, 0], [3, 0, 4]]))
+    checks.works_under_vmap(jitted, rows)
+    batched = jax.jit(jax.grad(lambda rows: jax.vmap(jitted)(rows).sum()))
     expected = np.array([[0.0, 0.0, 0.0], [0.6, 0.0, 0.8]], np.float32)
     checks.same(batched(rows), expected, where="in the gradient of a batch", input={"rows": rows})
 

@@ -88,10 +88,10 @@ _EXPLAINED = (
 
 def check(fixed_point):
     # Not symmetric, so that a transposition that is missing shows.
-    a = {"matrix": jnp.array([[0.3, 0.4], [-0.1, 0.2]]), "offset": jnp.array([1.0, -2.0])}
-    start, c = jnp.array([0.5, 0.5]), jnp.array([1.0, 3.0])
-    system = np.eye(2) - np.asarray(a["matrix"], np.float64)
-    solution = jnp.asarray(np.linalg.solve(system, a["offset"]), jnp.float32)
+    a = {"matrix": np.float32([[0.3, 0.4], [-0.1, 0.2]]), "offset": np.float32([1, -2])}
+    system = np.eye(2) - a["matrix"].astype(np.float64)
+    solution = np.float32(np.linalg.solve(system, a["offset"]))
+    a, solution, start, c = jax.device_put((a, solution, np.float32([0.5, 0.5]), np.float32([1, 3])))
     shown = {"input": "f(a, x) = a['matrix'] @ x + a['offset'], which has one fixed point"}
     got = fixed_point(_linear, a, start)
     if isinstance(got, (tuple, list)):
@@ -126,7 +126,7 @@ def check(fixed_point):
     wrong = [
         (from_u(c), "This is the gradient of one round alone, $u = c$: the equation for $u$ is not solved."),
         (
-            from_u(c + np.asarray(a["matrix"]).T @ c),
+            from_u(c + np.asarray(a["matrix"]).T @ np.asarray(c)),
             "Only one step towards $u$ was taken: it is a fixed point, too.",
         ),
         (from_u(forwards), "The matrix is not transposed: `jax.vjp` goes backwards, `jax.jvp` forwards."),
@@ -154,8 +154,7 @@ def check(fixed_point):
         slopes, from_u(u), rtol=1e-3, atol=1e-4, input="the first guess is the solution: the gradient in `a`"
     )
 
-    x = jnp.array([0.1, 0.2, 0.3])
-    weight, c = jnp.float32(0.6), jnp.array([1.0, -2.0, 0.5])
+    x, weight, c = jax.device_put((np.float32([0.1, 0.2, 0.3]), np.float32(0.6), np.float32([1, -2, 0.5])))
     solution = x
     for _ in range(200):
         solution = _curved(weight, solution)
@@ -164,7 +163,7 @@ def check(fixed_point):
     by_a, by_x = (
         np.asarray(by, np.float64) for by in jax.jit(jax.jacobian(_curved, (0, 1)))(weight, solution)
     )
-    expected = jnp.float32(np.asarray(c) @ np.linalg.solve(np.eye(3) - by_x, by_a))
+    expected = jax.device_put(np.float32(np.asarray(c) @ np.linalg.solve(np.eye(3) - by_x, by_a)))
     checks.same(slope, expected, rtol=1e-3, atol=1e-4, input="f(a, x) = tanh(a * roll(x, 1) + 0.5), a = 0.6")
 
     def both(a, x):
@@ -175,8 +174,8 @@ def check(fixed_point):
             "The jaxpr of your function holds `scan`: a `lax.scan`, or a `fori_loop` of known length, which turns as often as it was "
             "told. A `while_loop` stops when nothing moves any more."
         )
-    weight_slow, c_slow = jnp.float32(0.97), jnp.array([1.0, 2.0])
-    slope, _, slow = gradient(jax.jit(lambda a, x: a * x + 0.03), weight_slow, jnp.zeros(2), c_slow)
+    weight_slow, zeros, c_slow = jax.device_put((np.float32(0.97), np.float32([0, 0]), np.float32([1, 2])))
+    slope, _, slow = gradient(jax.jit(lambda a, x: a * x + 0.03), weight_slow, zeros, c_slow)
     checks.same(
         slow,
         np.ones(2, np.float32),
@@ -184,7 +183,7 @@ def check(fixed_point):
         atol=1e-4,
         input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds",
     )
-    expected_slow = jnp.float32(100.0)  # 3 x / (1 - a), at x = 1
+    expected_slow = jax.device_put(np.float32(100))  # 3 x / (1 - a), at x = 1
     compare(
         slope,
         expected_slow,
@@ -197,13 +196,14 @@ def check(fixed_point):
         rtol=1e-2,
         input="f(a, x) = a * x + 0.03 at a = 0.97: the gradient in `a` of x[0] + 2 * x[1]",
     )
-    slope, _, _ = gradient(_curved, weight, x, 1e-6 * c)
+    slope, _, _ = gradient(_curved, weight, x, np.float32(1e-6) * np.asarray(c))
+    slope = jax.device_put(np.float32(1e6) * np.asarray(slope))
     compare(
-        slope * 1e6,
+        slope,
         expected,
         [
             (
-                slope * 1e6,
+                slope,
                 "A cotangent that is a million times smaller does not give a gradient that is a million times smaller: the loop for "
                 "$u$ stops as soon as nothing moves by more than 1e-6. Compare with the largest entry of $u$.",
             )
@@ -222,7 +222,7 @@ def check(fixed_point):
     size = 30
     with under("`jax.make_jaxpr`"):
         program = jax.make_jaxpr(jax.grad(lambda a, x: jnp.sum(fixed_point(_curved, a, x))))(
-            weight, jnp.zeros(size)
+            weight, np.zeros(size, np.float32)
         )
     made = [
         getattr(out.aval, "shape", ()) for _, equation in jaxprs.walk(program) for out in equation.outvars
@@ -233,8 +233,9 @@ def check(fixed_point):
             "large for a long `x`. The second cotangent of the pullback is the product with `u`, so the loop for $u$ needs no matrix."
         )
     # Turns for ever: the loop must end all the same. How often it turned is not asked.
-    turned = fixed_point(lambda a, x: a * jnp.array([-x[1], x[0]]), jnp.float32(1.0), jnp.array([1.0, 0.0]))
-    checks.same(jnp.abs(turned[0]) + jnp.abs(turned[1]), jnp.float32(1.0), input="f turns x by a right angle")
+    turning = jax.jit(lambda a, x: a * jnp.array([-x[1], x[0]]))
+    turned = np.asarray(fixed_point(turning, *jax.device_put((np.float32(1), np.float32([1, 0])))))
+    checks.same(np.abs(turned).sum(), np.float32(1), input="f turns x by a right angle")
 
 
 exercise = Exercise(

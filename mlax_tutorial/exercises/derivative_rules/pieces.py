@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks
@@ -22,18 +23,18 @@ def _smooth_layer(w, x):
 
 
 def all_layers(layer, weights, x):
-    for w in weights.reshape(-1, *weights.shape[2:]):
-        x = layer(w, x)
-    return x
+    return lax.scan(lambda x, w: (layer(w, x), None), x, weights.reshape(-1, *weights.shape[2:]))[0]
 
 
 def check(pieces):
     from mlax_tutorial.viz.reverse import record
 
     count, each, width, rows = 4, 8, 4, 256
-    weights = jnp.sin(jnp.arange(float(count * each * width * width))).reshape(count, each, width, width) / 4
-    x = jnp.cos(jnp.arange(float(rows * width))).reshape(rows, width)
-    few = x[:3]
+    weights = np.float32(np.sin(np.arange(count * each * width * width)) / 4).reshape(
+        count, each, width, width
+    )
+    x = np.float32(np.cos(np.arange(rows * width))).reshape(rows, width)
+    weights, x, few = jax.device_put((weights, x, x[:3]))
     shown = {"input": "4 pieces of 8 layers, `layer(w, x) = x + tanh(x @ w)`"}
     wrong = [
         (
@@ -61,7 +62,7 @@ def check(pieces):
             got=got,
             **shown,
         )
-    compare(got, all_layers(_smooth_layer, weights, few), wrong, **shown)
+    compare(got, jax.jit(all_layers, static_argnums=0)(_smooth_layer, weights, few), wrong, **shown)
 
     def loss(weights, x):
         return jnp.sum(pieces(_smooth_layer, weights, x) ** 2)
@@ -72,7 +73,11 @@ def check(pieces):
     with under("`jax.grad`"):
         slopes = jax.grad(loss, (0, 1))(weights, few)
     checks.same(
-        slopes, jax.grad(reference, (0, 1))(weights, few), where="of the gradient", rtol=1e-3, atol=1e-2
+        slopes,
+        jax.jit(jax.grad(reference, (0, 1)))(weights, few),
+        where="of the gradient",
+        rtol=1e-3,
+        atol=1e-2,
     )
 
     found = record(loss, weights, x, argnums=(0, 1))

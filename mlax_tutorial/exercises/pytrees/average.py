@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.pytrees._trees import Box, Point
@@ -52,9 +53,13 @@ promoted = average_with(floating(lambda a, b, d: d * a + (1 - d) * b.astype(a.dt
 keeps_counts = average_with(lambda a, b, d: mean(a, b, d) if jnp.issubdtype(a.dtype, jnp.floating) else a)
 
 
+def _array(values, dtype=np.float32):
+    return jax.device_put(np.array(values, dtype))
+
+
 def check(average):
-    old = {"w": jnp.array([1.0, 2.0, -4.0]), "b": jnp.array(8.0)}
-    params = {"w": jnp.array([3.0, 6.0, 4.0]), "b": jnp.array(0.0)}
+    old = {"w": _array([1, 2, -4]), "b": _array(8)}
+    params = {"w": _array([3, 6, 4]), "b": _array(0)}
     recognise = [
         (swapped, "The weights are the wrong way round: `decay` belongs to the old average."),
         (average_sum, "The new parameters get the weight `1 - decay`; here they are added whole."),
@@ -70,8 +75,16 @@ def check(average):
     checks.pure(average, old, params, 0.5)
     checks.traces(average, (old, params, 0.9), (params, old, 0.5), (old, params, 0.0), exactly=1)
 
-    nested_old = {"layers": [old, Point(jnp.ones(2), None)], "extra": (), "head": (jnp.zeros((2, 2)),)}
-    nested_new = {"layers": [params, Point(jnp.zeros(2), None)], "extra": (), "head": (jnp.ones((2, 2)),)}
+    nested_old = {
+        "layers": [old, Point(_array([1, 1, 1]), None)],
+        "extra": (),
+        "head": (_array([[0, 0], [0, 0]]),),
+    }
+    nested_new = {
+        "layers": [params, Point(_array([0, 0, 0]), None)],
+        "extra": (),
+        "head": (_array([[1, 1], [1, 1]]),),
+    }
     advice = "Trees may be of any kind and depth: `jax.tree.map` takes both and goes through their leaves together."
     _advised(average, (nested_old, nested_new, 0.25), advice)
     for wrap in (
@@ -81,7 +94,7 @@ def check(average):
     ):  # at the top no dict, or no container at all
         _advised(average, (wrap(old), wrap(params), 0.25), advice)
 
-    half = {"w": jnp.array([3.015625, 1.0078125], jnp.bfloat16)}
+    half = {"w": _array([3.015625, 1.0078125, 0], jnp.bfloat16)}
     recognise = [
         (
             rounded,
@@ -92,11 +105,11 @@ def check(average):
         (lambda old, new, d: jax.tree.map(lambda a, b: mean(a.astype(b.dtype), b, d).astype(a.dtype), old, new),
          "The average goes through bfloat16 here, and loses digits: compute in the dtype of `old`."),
     ]  # fmt: skip
-    examples = [({"w": jnp.array([2.501, -7.003])}, half, 0.25)]
+    examples = [({"w": _array([2.501, -7.003, 0])}, half, 0.25)]
     checks.values(average, solution, examples=examples, recognise=recognise)
 
-    steps = {"w": jnp.array([1.0]), "step": jnp.array(3), "seen": jnp.array([True, False])}
-    more = {"w": jnp.array([2.0]), "step": jnp.array(4), "seen": jnp.array([True, True])}
+    steps = {"w": _array([1, 1, 1]), "step": _array(3, np.int32), "seen": _array([True, False], bool)}
+    more = {"w": _array([2, 2, 2]), "step": _array(4, np.int32), "seen": _array([True, True], bool)}
     recognise = [
         (average_all, "A counter of steps has no average: leaves that are not floating come from `params`."),
         (
@@ -107,14 +120,14 @@ def check(average):
     ]
     checks.values(average, solution, examples=[(steps, more, 0.5)], recognise=recognise)
 
-    integers = {"ids": jnp.array([2, 6], jnp.uint8), "seen": jnp.array([True, False])}
-    others = {"ids": jnp.array([4, 4], jnp.uint8), "seen": jnp.array([False, True])}
+    integers = {"ids": _array([2, 6], jnp.uint8), "seen": _array([True, False], bool)}
+    others = {"ids": _array([4, 4], jnp.uint8), "seen": _array([False, True], bool)}
     advice = "Integers of every size and booleans are not floating: ask `jnp.issubdtype(leaf.dtype, jnp.floating)`."
     _advised(average, (integers, others, 0.5), advice)
-    float16 = {"w": jnp.array([1.0, 2.0], jnp.float16)}, {"w": jnp.array([2.0, 4.0], jnp.float16)}
+    float16 = {"w": _array([1.0, 2.0], jnp.float16)}, {"w": _array([2.0, 4.0], jnp.float16)}
     advice = "float16 is floating, too: ask `jnp.issubdtype(leaf.dtype, jnp.floating)`."
     _advised(average, (*float16, 0.5), advice)
-    coarse = {"w": jnp.array([1.0, 2.0], jnp.bfloat16)}, {"w": jnp.array([2.0, 4.0], jnp.bfloat16)}
+    coarse = {"w": _array([1.0, 2.0], jnp.bfloat16)}, {"w": _array([2.0, 4.0], jnp.bfloat16)}
     recognise = [
         (
             promoted,
@@ -122,7 +135,7 @@ def check(average):
             "result back to the dtype of `old`.",
         )
     ]
-    examples = [(*coarse, jnp.array(0.5, jnp.float32))]
+    examples = [(*coarse, _array(0.5))]
     checks.values(average, solution, examples=examples, recognise=recognise)
 
     _advised(average, (old, params, 0.0), "With `decay` 0 the average is the parameters.")

@@ -22,7 +22,8 @@ def solution(key, x, statistic, count):
 
 def check(bootstrap):
     rng, key = np.random.default_rng(0), jax.random.key(0)
-    x = jnp.asarray(np.round(rng.normal(3, 2, 40), 2), jnp.float32)
+    numbers = np.float32(np.round(rng.normal(3, 2, 40), 2))
+    x = jax.device_put(numbers)
     checks.returns(bootstrap, key, x, jnp.mean, 5, shape=(5,), dtype=jnp.float32)
 
     def run(x, statistic, count):
@@ -47,7 +48,9 @@ def check(bootstrap):
         )
     if not (sizes == 40).all():
         raise Failed("The results are not what `statistic` returned for the samples.", got=sizes)
-    chosen = run(jnp.eye(8), lambda sample: sample.sum(0), 400)  # how often each of eight was drawn
+    chosen = run(
+        np.eye(8, dtype=np.float32), lambda sample: sample.sum(0), 400
+    )  # how often each of eight was drawn
     if chosen.shape != (400, 8):
         raise Failed(
             "Here the statistic is a vector of 8 numbers and `count` is 400: the result should have the shape "
@@ -61,7 +64,7 @@ def check(bootstrap):
         raise Failed("The samples are to be made of observations of x, as they are.")
     if (chosen == chosen[0]).all():
         raise Failed("All samples are the same: each needs a key of its own.", got=chosen)
-    pairs = jnp.stack([jnp.arange(30.0), 100 + jnp.arange(30.0)], axis=1)
+    pairs = np.float32([[row, 100 + row] for row in range(30)])
     if run(pairs, lambda sample: jnp.max(jnp.abs(sample[:, 1] - sample[:, 0] - 100)), 5).any():
         raise Failed("In x of shape (n, d) a row is one observation: its columns must stay together.")
     often = chosen.mean(axis=0)
@@ -88,8 +91,8 @@ def check(bootstrap):
             shown=[("drawn, in 400 samples", describe(total)), ("expected", "400 each, give or take 19")],
         )
     got = run(x, jnp.mean, 300)
-    error = float(x.std()) / np.sqrt(40)
-    if abs(got.mean() - float(x.mean())) > 0.35 * error or not 0.8 < got.std() / error < 1.25:
+    error = float(numbers.std()) / np.sqrt(40)
+    if abs(got.mean() - float(numbers.mean())) > 0.35 * error or not 0.8 < got.std() / error < 1.25:
         raise Failed(
             "The means of the samples are not distributed as those of independent draws.",
             shown=[("they scatter by", f"{got.std():.3g}; expected about {error:.3g}")],

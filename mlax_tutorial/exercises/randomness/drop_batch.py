@@ -25,7 +25,7 @@ def check(drop_batch):
             return x
         return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0.0)
 
-    batch = jnp.ones((6, 20))
+    batch = jax.device_put(np.ones((6, 20), np.float32))
     got = drop_batch(drop, key, batch)
     if not seen:
         raise Failed("Your function does not call `drop`.")
@@ -55,7 +55,9 @@ def check(drop_batch):
         )
     sizes = []
     for n in (2, 9):
-        values = jnp.arange(n * 3.0).reshape(n, 3)
+        values, zeros = jax.device_put(
+            (np.arange(n * 3, dtype=np.float32).reshape(n, 3), np.zeros((n, 3), np.float32))
+        )
         unchanged = drop_batch(lambda key, x: x, key, values)
         checks.same(unchanged, values, input={"drop": "lambda key, x: x", "batch": values})
         sizes.append(equations(lambda key, values: own(drop, key, values), key, values))
@@ -69,9 +71,7 @@ def check(drop_batch):
             raise Failed(
                 "For another key some of the same keys are made: split it, and compute nothing with it."
             )
-        same = np.unique(
-            np.asarray(drop_batch(lambda key, x: jax.random.key_data(key), key, 0 * values)), axis=0
-        )
+        same = np.unique(np.asarray(drop_batch(lambda key, x: jax.random.key_data(key), key, zeros)), axis=0)
         if len(same) < n:
             raise Failed(
                 "Equal examples get equal keys: a key should come from its place in the batch, not from numbers."

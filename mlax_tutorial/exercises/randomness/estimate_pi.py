@@ -114,7 +114,7 @@ def check(estimate_pi):
             shown=[("estimate and error", f"{estimates[0]:.3f} and {errors[0]:.4f}")],
         )
     uses_keys_once(estimate_pi, n)
-    few = np.asarray(over_keys(estimate_pi, 50, 100)[1]).mean()
+    few = np.asarray(over_keys(estimate_pi, 400, 100)[1]).mean()
     if not 0.13 < few < 0.2:
         raise Failed(
             "For n = 100 the standard error is not right: it should be larger by the root of 10 than for n = 1000.",

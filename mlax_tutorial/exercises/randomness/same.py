@@ -18,16 +18,23 @@ def check(given):
     def close(one, two):
         return bool(np.allclose(one, two, rtol=1e-5))
 
+    @jax.jit
+    def jitted(key):  # in one program, as each takes long to compile
+        with_vmap = jax.vmap(jax.random.normal)(jax.random.split(key, 3))
+        halves = jax.random.uniform(key, (3,), jnp.float16)
+        return three(key), with_vmap, jax.random.uniform(key, (3,)), halves
+
     before = jax.random.key_data(key)
     drawn = three(key)
+    under_jit, with_vmap, uniform, halves = jitted(key)
     wide = jax.random.key_data(jax.random.split(key, 3))
     pairs = {
         "a": (drawn, three(key)),
-        "b": (drawn, jax.jit(three)(key)),
+        "b": (drawn, under_jit),
         "c": (before, jax.random.key_data(key)),
-        "d": (drawn, jax.vmap(jax.random.normal)(jax.random.split(key, 3))),
+        "d": (drawn, with_vmap),
         "e": (wide, jax.random.key_data(jax.random.split(key, 3))),
-        "f": (jax.random.uniform(key, (3,)), jax.random.uniform(key, (3,), jnp.float16)),
+        "f": (uniform, halves),
     }
     expected = {name: close(*pair) for name, pair in pairs.items()}
     why = {
