@@ -1,18 +1,23 @@
 """How long runs take, told from the seconds of a small project."""
 
-import json
-
 from tools.passed import Record, projection, record
 
 CHAPTER, ANSWERS, LAWS = "book/jit.ipynb", "tests/exercises/jit/counter.py", "tests/library/test_laws.py"
 
+CONTENTS = {CHAPTER: '{"cells": []}', ANSWERS: "", LAWS: "from mlax_tutorial.nn import layer"}
+
 
 def project(root, environments, remembered, python="3.12"):
-    """Clocks of environments, and lines of the units that passed, from another Python than the one that asks."""
+    """Clocks of environments, and lines of the units that passed, from another Python than the one that asks.
+
+    Of the units only the laws depend on the library's core."""
+    (root / "mlax_tutorial/nn").mkdir(parents=True)
+    for module in ("mlax_tutorial/__init__.py", "mlax_tutorial/nn/__init__.py", projection.CORE):
+        (root / module).write_text("")
     for name, clock in environments.items():
         for unit in clock:
             (root / unit).parent.mkdir(parents=True, exist_ok=True)
-            (root / unit).write_text('{"cells": []}' if unit.endswith(".ipynb") else "")
+            (root / unit).write_text(CONTENTS[unit])
         Record(name, root=root).measured(clock)
         for unit in remembered:
             if unit in clock:
@@ -30,14 +35,23 @@ def test_a_tenth_of_what_is_remembered_runs_and_what_changed(tmp_path):
     assert (tmp_path / "tests/passed/oldest-py3.12.jsonl").exists()
     table = projection.table(tmp_path, chapters=2, exercises=3)
     # two workers: 1 + 2 + 4 minutes on the newest JAX and 2 on the oldest; with two chapters and three exercises 2 + 6 + 4 and 6
-    assert minutes(table, "`make test`, the library's core changed") == [7, 12]
-    assert minutes(table, "`.ci/run`, the library's core changed") == [9, 18]
+    assert minutes(table, "`make test-all`") == [9, 18]
     # a tenth of the chapter and of the answers; the laws, which are not remembered
     assert minutes(table, "`make test`, fresh clone") == [4.3, 4.8]
     # 0.1 + 0.2 + 4 + 0.2, and nine tenths of the chapter
     assert minutes(table, "`.ci/run`, one chapter changed") == [5.4, 6.3]
     # nine tenths of the answers, too, in both environments
     assert minutes(table, "`.ci/run`, one exercise changed") == [9.0, 9.9]
+
+
+def test_what_does_not_depend_on_the_core_is_left_out_when_it_changes(tmp_path):
+    environments = {"newest": {CHAPTER: 120.0, ANSWERS: 240.0, LAWS: 480.0}, "oldest": {ANSWERS: 240.0}}
+    project(tmp_path, environments, remembered=[CHAPTER, ANSWERS, LAWS])
+    table = projection.table(tmp_path, chapters=2, exercises=3)
+    # the laws, and a tenth of 1 + 2 minutes; of 2 + 6; in CI a tenth of the oldest JAX's answers, too
+    assert minutes(table, "`make test`, the library's core changed") == [4.3, 4.8]
+    assert minutes(table, "`.ci/run`, the library's core changed") == [4.5, 5.4]
+    assert minutes(table, "`make test`, fresh clone") == [0.7, 1.2]
 
 
 def test_what_grows_with_chapters_and_with_exercises():
@@ -55,8 +69,7 @@ def test_what_grows_with_chapters_and_with_exercises():
 
 
 def test_the_last_line_says_what_is_not_counted(tmp_path):
-    (tmp_path / ".cache" / "passed").mkdir(parents=True)
-    (tmp_path / ".cache" / "passed" / "newest.json").write_text(json.dumps({LAWS: 1.0}))
+    project(tmp_path, {"newest": {LAWS: 1.0}}, remembered=[])
     assert "not counted" in projection.table(tmp_path, 1, 1).splitlines()[-1]
 
 
