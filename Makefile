@@ -113,10 +113,9 @@ test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that 
 test-rounding: .venv/.made ## chapters and exercises as other devices round: a TPU's products, a CPU without AVX2
 	$(PYTHON) -m tools.rehearse
 
-# Nearly all of the time goes into one file, whose tests are a chapter each.
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
-	.venv-tpu/bin/python $(PYTEST) --dist worksteal $(PASSED) tpu tests/tpu
-	.venv-tpu-oldest/bin/python $(PYTEST) --dist worksteal $(PASSED) tpu-oldest tests/tpu
+	.venv-tpu/bin/python $(PYTEST) $(PASSED) tpu tests/tpu
+	.venv-tpu-oldest/bin/python $(PYTEST) $(PASSED) tpu-oldest tests/tpu
 
 test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, and run it twice
 	$(PYTHON) -m pytest -q -n 2 tests/colab

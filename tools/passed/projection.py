@@ -16,7 +16,7 @@ CORE = "mlax_tutorial/nn/layer.py"  # all layers derive from what is in it
 
 
 # By how a file's name begins: those that grow with the chapters, and those of the exercises, which lie in folders by chapter.
-BY_CHAPTER = ("book/", "tests/chapters/", "tests/tpu/test_chapters.py")
+BY_CHAPTER = ("book/", "tests/chapters/", "tests/tpu/chapters/")
 BY_EXERCISE = ("tests/exercises/", "mlax_tutorial/exercises/")
 FIXED = "book/reference/"  # the library's pages
 

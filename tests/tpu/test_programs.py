@@ -1,51 +1,28 @@
-"""Each chapter that trains: all programs that its cells jit compile for a TPU, on one chip and on eight.
+"""Programs are found and compiled, and each chapter that trains has a file in `chapters/`."""
 
-The programs are found by running the chapter with `jax.jit` recorded.
-"""
-
+import pathlib
 import re
 
 import nbformat
 import pytest
 
-from tools.notebooks import kernel, sources
-from tools.notebooks.places import Book
+from tests.tpu import programs
 
-# reads: book/*.ipynb, book/_src/*.md
-BOOK = Book()
+# reads: book/*.ipynb, tests/tpu/chapters/*
 # It counts the Python calls behind a call of `jit`, which a recorder adds to. Its programs are those of the chapter on layers.
 TAKES_JIT_APART = {"objects"}
 
 
-def code_cells(notebook):
-    return [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
-
-
-def trains(name):
+def trains(path):
     """A chapter trains if it uses an optimizer. (Those of Part I take `jit` itself apart, which a recorder disturbs.)"""
-    if name in TAKES_JIT_APART or not BOOK.notebook(name).exists():
-        return False
-    notebook = nbformat.read(BOOK.notebook(name), as_version=4)
-    return any(re.search(r"\b(optax|optim)\b", cell.source) for _, cell in code_cells(notebook))
+    notebook = nbformat.read(path, as_version=4)
+    return any(re.search(r"\b(optax|optim)\b", cell.source) for _, cell in programs.code_cells(notebook))
 
 
-def programs_of(book, notebook, limit):
-    """Runs a notebook, compiles what it jitted; yields a line for each program."""
-    with kernel.start(book, notebook, clean=True) as running:
-        running.ask("import tests.tpu.recording as _recording\n_recording.start()")
-        for index, cell in code_cells(notebook):
-            running.run(index, timeout=limit(cell))
-        count = int(running.ask("print(len(_recording.programs))"))
-        for number in range(count):
-            yield running.ask(f"print(_recording.compile_one({number}))").strip()
-
-
-@pytest.mark.parametrize("name", [name for name in BOOK.names() if trains(name)])
-def test_chapter(name):
-    notebook = nbformat.read(BOOK.notebook(name), as_version=4)
-    lines = list(programs_of(BOOK, notebook, lambda cell: 8 * sources.cell_limit(cell)))
-    print(*lines, sep="\n")
-    assert lines, "the chapter trains, but nothing in it went through jax.jit"
+def test_each_chapter_that_trains_has_a_file():
+    training = {path.stem for path in programs.BOOK.folder.glob("*.ipynb") if trains(path)} - TAKES_JIT_APART
+    files = pathlib.Path(__file__).with_name("chapters").glob("test_*.py")
+    assert {path.stem.removeprefix("test_") for path in files} == training
 
 
 def notebook_of(*cells):
@@ -77,7 +54,7 @@ def test_programs_are_found():
         "assert traces == 1, traces\n"
         "del scale",
     )
-    lines = list(programs_of(BOOK, notebook, lambda cell: 60))
+    lines = list(programs.compiled(notebook, lambda cell: 60))
     assert [line.split(":")[0] for line in lines] == ["step", "run", "step", "count"]
 
 
@@ -89,8 +66,4 @@ def test_a_program_that_no_tpu_can_run_is_found():
         "recording.programs[key] = name, program, [jax.ShapeDtypeStruct((10**10,), jnp.float32)], batches",
     )
     with pytest.raises(Exception, match="RESOURCE_EXHAUSTED"):
-        list(programs_of(BOOK, notebook, lambda cell: 60))
-
-
-def test_there_are_chapters_that_train():
-    assert [name for name in BOOK.names() if trains(name)]
+        list(programs.compiled(notebook, lambda cell: 60))
