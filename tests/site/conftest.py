@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+# A rendered page is in its own key.
+# reads: nothing else
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -60,15 +62,6 @@ def chromium():
 @pytest.fixture(scope="session")
 def address(site):
     with browser.serve(site) as served:
-        yield served
-
-
-@pytest.fixture(scope="session")
-def gallery(tmp_path_factory):
-    """The address of the page of all components, built once."""
-    from tests.site import gallery
-
-    with browser.serve(gallery.build(tmp_path_factory.mktemp("gallery"))) as served:
         yield served
 
 

@@ -1,38 +1,4 @@
-"""The book's own Sphinx extension: boxes with titles, links to cells, header buttons, page descriptions, reference pages,
-what is planned, the search, a light theme.
+"""The rendered book: what Sphinx is taught for it (`extension`), and how its pages are visited, inspected and printed.
 
-`_config.yml` loads it (`local_extensions`). `python -m tools.site screenshots DIR` takes pictures of the built site.
+`python -m tools.site screenshots DIR` takes pictures of the built site.
 """
-
-from . import (
-    anchors,
-    assets,
-    boxes,
-    cells,
-    contents,
-    exercises,
-    pages,
-    pdf,
-    predictions,
-    reference,
-    search,
-    start,
-    terms,
-)
-
-
-def setup(app):
-    anchors.setup(app)
-    boxes.setup(app)
-    cells.setup(app)
-    exercises.setup(app)
-    predictions.setup(app)
-    terms.setup(app)
-    pages.setup(app)
-    contents.setup(app)
-    reference.setup(app)
-    search.setup(app)
-    start.setup(app)
-    assets.setup(app)
-    pdf.setup(app)
-    return {"version": "1", "env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
 """The sections of the gallery look as they did when they were last looked at.
 
 After a change of looks: `make gallery` pictures all into `_build/gallery`; look at them, then `python -m tests.site.gallery
-_build/gallery --store`. What the comparison sees and what it does not stands in `gallery/pictures.py`, and is shown below.
+_build/gallery --store`. What the comparison sees and what it does not stands in `pictures.py`, and is shown below.
 """
 
 import pytest

@@ -1,0 +1,13 @@
+"""The gallery, served on this machine."""
+
+import pytest
+
+from tests.site import gallery as page_of_all
+from tools.site import browser
+
+
+@pytest.fixture(scope="session")
+def gallery(tmp_path_factory):
+    """The address of the page of all components, built once."""
+    with browser.serve(page_of_all.build(tmp_path_factory.mktemp("gallery"))) as served:
+        yield served
