@@ -1,9 +1,17 @@
 """What was left out is said at the end."""
 
+import pytest
 
-def pytest_terminal_summary(terminalreporter):
-    from tests.colab.test_colab import RECORD
+_RECORD = pytest.StashKey()
 
-    if said := RECORD.summary():
+
+def pytest_configure(config):
+    from tests.colab.test_colab import RECORD  # before anything ran: what passes now was not left out
+
+    config.stash[_RECORD] = RECORD
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if said := config.stash[_RECORD].summary():
         terminalreporter.section("remembered", sep="-")
         terminalreporter.write(said)

@@ -51,19 +51,8 @@ def notebook_text(path):
     return call("git", "show", f"HEAD:{path}")
 
 
-def seconds(path):
-    """How long a chapter took when it was built; the longest go first, so that two workers end together."""
-    return (
-        json.loads(notebook_text("book/_record.json")).get(pathlib.PurePath(path).stem, {}).get("seconds", 0)
-    )
-
-
-COMMITTED = [
-    path
-    for path in sorted(committed("book/*.ipynb"), key=seconds, reverse=True)
-    if any("mlax_tutorial" in "".join(cell["source"]) for cell in json.loads(notebook_text(path))["cells"])
-]
-# The last commit runs, so what it depends on must not differ from it; see `tools.passed`.
+# The last commit runs, so what it depends on must not differ from it; see `tools.passed`. The notebook names what it imports.
+# reads: nothing else
 RECORD = Record(
     "colab",
     runner=["pyproject.toml", "tests/colab/run_notebook.py", "tests/colab/test_colab.py"],
@@ -71,6 +60,12 @@ RECORD = Record(
     python=PYTHON,
     committed=True,
 )
+# The longest go first, so that two workers end together.
+COMMITTED = [
+    path
+    for path in sorted(committed("book/*.ipynb"), key=RECORD.seconds, reverse=True)
+    if any("mlax_tutorial" in "".join(cell["source"]) for cell in json.loads(notebook_text(path))["cells"])
+]
 NOTEBOOKS = [path for path in COMMITTED if not RECORD.covers(path)]
 
 
@@ -133,6 +128,13 @@ def colab(tmp_path_factory):
 
 def test_there_are_notebooks():
     assert COMMITTED
+
+
+@pytest.mark.parametrize("path", COMMITTED)
+def test_a_chapter_runs_again_when_the_package_changed_but_not_when_another_chapter_did(path):
+    files = set(RECORD.files(path))
+    assert path in files and not files & (set(COMMITTED) - {path}) and len(files) < len(committed("*")) / 2
+    assert {"mlax_tutorial/__init__.py", "tests/colab/run_notebook.py", "pyproject.toml"} <= files
 
 
 def test_without_the_first_cell_there_is_no_package(colab):

@@ -1,10 +1,17 @@
 """How long runs take, told from the seconds of a small project."""
 
+import pytest
+
 from tools.passed import Record, projection, record
 
 CHAPTER, ANSWERS, LAWS = "book/jit.ipynb", "tests/exercises/jit/counter.py", "tests/library/test_laws.py"
 
 CONTENTS = {CHAPTER: '{"cells": []}', ANSWERS: "", LAWS: "from mlax_tutorial.nn import layer"}
+
+
+@pytest.fixture(autouse=True)
+def records_are_written(monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
 
 
 def project(root, environments, remembered, python="3.12"):

@@ -84,8 +84,7 @@ def check(lookup):
         )
     checks.same(got, expected, input={"table": endless, "ids": everything})
     _check_other_tables(lookup, table, everything)
-    checks.works_under_jit(lookup, table, everything)
-    jitted = jax.jit(fresh(lookup))
+    jitted = checks.works_under_jit(lookup, table, everything)
     checks.values(jitted, jax.jit(solution), drawn, recognise=recognise)
 
 

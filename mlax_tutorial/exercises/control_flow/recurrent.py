@@ -6,7 +6,6 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
-from mlax_tutorial.checking.programs import fresh
 from mlax_tutorial.inspection import jaxprs
 
 
@@ -71,7 +70,7 @@ def check(recurrent):
     ]
     right = jax.jit(solution)
     checks.values(recurrent, right, examples=[telling], recognise=recognise)
-    jitted = jax.jit(fresh(recurrent))
+    jitted = checks.works_under_jit(recurrent, *telling)
     checks.values(jitted, right, inputs.together(sequence), recognise=recognise, count=8)
     for time in (5, 20):
         checks.jaxpr(recurrent, *of_size(time), requires=(("scan", "while"),), counts={"tanh": 1})
@@ -86,7 +85,6 @@ def check(recurrent):
     except Failed as failure:
         failure.message = f"This is right, but not for an empty sequence.\n{failure.message}"
         raise
-    checks.works_under_jit(recurrent, *telling)
     checks.gradients(jitted, right, *telling, argnums=(0, 1, 2, 3), finite_differences=False)
 
 

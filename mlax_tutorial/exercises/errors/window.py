@@ -35,13 +35,14 @@ def check(window):
         advice = "Every start makes a program of its own. Only the size has to be known while tracing."
         explained(advice, checks.traces, window, *calls, exactly=1)
     checks.values(window, solution, inputs.together(some_rows), examples=calls, recognise=recognise, count=10)
+    jitted = jax.jit(fresh(window))
     with under("`jax.jit`"):
-        got = jax.jit(fresh(window))(x, np.int32(2))
+        got = jitted(x, np.int32(2))
     checks.same(got, jax.device_put(table[2:5]), where="under `jax.jit`", input={"x": x, "start": 2})
     checks.traces(window, *calls, exactly=1)
     starts = jax.device_put(np.int32([0, 3, 5]))
     with under("`jax.vmap`"):
-        got = jax.vmap(jax.jit(fresh(window)), in_axes=(None, 0))(x, starts)
+        got = jax.vmap(jitted, in_axes=(None, 0))(x, starts)
     expected = jax.device_put(np.stack([table[:3], table[3:6], table[5:]]))
     checks.same(got, expected, where="under `jax.vmap`", input={"x": x, "start": starts})
     checks.gradients(window, solution, *calls[1], finite_differences=False, jit=True)
