@@ -7,29 +7,30 @@ import pathlib
 import re
 import symtable
 
-# reads: book/*.ipynb
-BOOK = pathlib.Path(__file__).parent.parent.parent / "book"
+# Who asks names the notebook, and so depends on it.
+# reads: nothing else
+ROOT = pathlib.Path(__file__).parents[2]
 # Cells with these tags are no code of the reader's.
 SKIPPED = {"raises-exception", "remove-cell"}
 
 
-def definitions(chapter: str, *names: str) -> dict:
+def definitions(notebook: str, *names: str) -> dict:
     """Run what a chapter defines under some names, each as it stands last, and all that this needs; nothing else of it.
 
     Args:
-      chapter: its name, such as ``"layers"``.
+      notebook: its path, such as ``"book/layers.ipynb"``.
       names: of functions, classes or variables that its cells define at their top.
 
     Returns:
       The namespace in which the statements ran, in the order of the notebook.
     """
-    statements = _statements(chapter)
+    statements = _statements(notebook)
     where = {}  # name -> the indices of the statements that bind it
     for index, statement in enumerate(statements):
         for name in _bound(statement):
             where.setdefault(name, []).append(index)
     if missing := [name for name in names if name not in where]:
-        raise LookupError(f"book/{chapter}.ipynb: no cell defines {', '.join(missing)}")
+        raise LookupError(f"{notebook}: no cell defines {', '.join(missing)}")
 
     chosen, waiting = set(), [where[name][-1] for name in names]
     while waiting:
@@ -42,17 +43,16 @@ def definitions(chapter: str, *names: str) -> dict:
             others = [other for other in where.get(name, ()) if other != index]
             before = [other for other in others if other < index]
             waiting += before[-1:] or others[:1]
-    namespace = {"__name__": f"assembled_{chapter}"}
+    namespace = {"__name__": "assembled"}
     for index in sorted(chosen):
-        code = compile(ast.Module([statements[index]], []), f"<{chapter}, statement {index}>", "exec")
+        code = compile(ast.Module([statements[index]], []), f"<{notebook}, statement {index}>", "exec")
         exec(code, namespace)
     return namespace
 
 
-def _statements(chapter: str) -> list[ast.stmt]:
-    notebook = json.loads((BOOK / f"{chapter}.ipynb").read_text(encoding="utf-8"))
+def _statements(notebook: str) -> list[ast.stmt]:
     found = []
-    for cell in notebook["cells"]:
+    for cell in json.loads((ROOT / notebook).read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code" and not SKIPPED & set(cell["metadata"].get("tags", ())):
             found += ast.parse(re.sub(r"(?m)^(\s*)[%!].*", r"\1pass", "".join(cell["source"]))).body
     return found

@@ -12,7 +12,7 @@ def notebook(tmp_path, monkeypatch):
     def write(*cells, tags=()):
         listed = [{"cell_type": "code", "source": cell, "metadata": {"tags": list(tags)}} for cell in cells]
         (tmp_path / "sample.ipynb").write_text(json.dumps({"cells": listed}))
-        monkeypatch.setattr(assembled, "BOOK", tmp_path)
+        monkeypatch.setattr(assembled, "ROOT", tmp_path)
 
     return write
 
@@ -24,7 +24,7 @@ def test_the_last_definition_and_what_it_needs(notebook):
         "def area(r): return math.pi * square(r) / half",
         "half = 1",
     )
-    code = assembled.definitions("sample", "area")
+    code = assembled.definitions("sample.ipynb", "area")
     assert 6.28 < code["area"](2) < 6.29  # with the half that stood above it
 
 
@@ -35,10 +35,10 @@ def test_what_is_bound_anew_takes_the_one_before(notebook):
         "f = wrap(f)\nx = 1",
         "x += 1\nx = x + f(x)",
     )
-    assert assembled.definitions("sample", "x")["x"] == 5
+    assert assembled.definitions("sample.ipynb", "x")["x"] == 5
 
 
 def test_a_name_that_no_cell_defines(notebook):
     notebook("y = 1", tags=["remove-cell"])
-    with pytest.raises(LookupError, match="no cell defines x, y"):
-        assembled.definitions("sample", "x", "y")
+    with pytest.raises(LookupError, match="sample.ipynb: no cell defines x, y"):
+        assembled.definitions("sample.ipynb", "x", "y")

@@ -14,7 +14,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     names = "Attention attend weigh rotary decode empty_cache train sorter sorting_loss examples predict piece merge block"
-    return assembled.definitions("attention", *names.split())
+    return assembled.definitions("book/attention.ipynb", *names.split())
 
 
 @pytest.fixture(scope="module")

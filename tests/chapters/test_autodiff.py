@@ -11,7 +11,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "autodiff",
+        "book/autodiff.ipynb",
         "energy",
         "derivatives",
         "our_grad",

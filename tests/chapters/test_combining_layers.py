@@ -11,7 +11,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "combining_layers", "Series", "Composite", "Gated", "FromShape", "Stack", "Remat"
+        "book/combining_layers.ipynb", "Series", "Composite", "Gated", "FromShape", "Stack", "Remat"
     )
 
 

@@ -13,7 +13,7 @@ from tests.chapters import assembled
 
 @pytest.fixture(scope="module")
 def code():
-    return assembled.definitions("compiling", "smooth", "smooth_padded", "pad", "bucket")
+    return assembled.definitions("book/compiling.ipynb", "smooth", "smooth_padded", "pad", "bucket")
 
 
 @pytest.mark.parametrize("length", [1, 511, 512, 513, 2000])

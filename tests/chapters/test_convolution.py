@@ -13,7 +13,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "convolution", "slide", "patches", "by_patches", "convolve", "Conv", "halve", "max_pool", "depthwise", "loss",
+        "book/convolution.ipynb", "slide", "patches", "by_patches", "convolve", "Conv", "halve", "max_pool", "depthwise", "loss",
         "prepared", "learn",
     )  # fmt: skip
 

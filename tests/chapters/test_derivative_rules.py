@@ -14,7 +14,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "derivative_rules",
+        "book/derivative_rules.ipynb",
         "root_rule",
         "reverse_backward",
         "scaled_rule",

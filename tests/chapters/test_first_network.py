@@ -6,7 +6,9 @@ from tests.chapters import assembled
 
 
 def test_the_network_in_plain_jax_trains():
-    code = assembled.definitions("first_network", "init", "train_step", "accuracy", "train_x", "train_y")
+    code = assembled.definitions(
+        "book/first_network.ipynb", "init", "train_step", "accuracy", "train_x", "train_y"
+    )
     images, labels = code["train_x"][:1000], code["train_y"][:1000]
     params = code["init"](jax.random.key(0))
     before = code["accuracy"](params, images, labels)

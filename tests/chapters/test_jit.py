@@ -14,7 +14,9 @@ from tests.chapters import assembled
 
 @pytest.fixture(scope="module")
 def code():
-    return assembled.definitions("jit", "our_jit", "smooth", "square_root", "line_at", "PureLine", "TreeLine")
+    return assembled.definitions(
+        "book/jit.ipynb", "our_jit", "smooth", "square_root", "line_at", "PureLine", "TreeLine"
+    )
 
 
 def test_the_readers_cache(code):

@@ -12,7 +12,17 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "layers", "Linear", "Bias", "F", "Flatten", "init", "forward", "loss", "step", "batches", "network"
+        "book/layers.ipynb",
+        "Linear",
+        "Bias",
+        "F",
+        "Flatten",
+        "init",
+        "forward",
+        "loss",
+        "step",
+        "batches",
+        "network",
     )
 
 

@@ -16,7 +16,7 @@ WIDE = laws.STATISTICS | {"select_n"}
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "normalization",
+        "book/normalization.ipynb",
         "standardize",
         "group_norm",
         "LayerNorm",

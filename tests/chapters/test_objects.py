@@ -21,7 +21,7 @@ WRITTEN = (
 
 @pytest.fixture(scope="module")
 def code():
-    return assembled.definitions("objects", *WRITTEN)
+    return assembled.definitions("book/objects.ipynb", *WRITTEN)
 
 
 def test_the_readers_network_trains(code):

@@ -21,7 +21,7 @@ TWINS = {
 def code():
     helpers = "zeros", "squared"  # the chapter ends with others than it begins with
     names = "Scheduled", "Cosine", "epoch", "batches", "model", "weights"
-    return assembled.definitions("optimizers", *TWINS, *helpers, *names)
+    return assembled.definitions("book/optimizers.ipynb", *TWINS, *helpers, *names)
 
 
 @pytest.mark.parametrize("name", TWINS)

@@ -12,7 +12,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     names = "cast make_loss make_step train to_nearest stochastically stochastic_round scaled_gradients all_finite accept"
-    return assembled.definitions("precision", *names.split(), "images", "labels", "first")
+    return assembled.definitions("book/precision.ipynb", *names.split(), "images", "labels", "first")
 
 
 def test_weights_in_bfloat16_learn(code):

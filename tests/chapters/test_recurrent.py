@@ -13,7 +13,7 @@ from tests.chapters import assembled
 @pytest.fixture(scope="module")
 def code():
     return assembled.definitions(
-        "recurrent",
+        "book/recurrent.ipynb",
         "RNNCell",
         "LSTMCell",
         "read",

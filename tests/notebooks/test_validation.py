@@ -17,6 +17,8 @@ from tools.passed import Record
 
 from .conftest import read, write
 
+# reads: tools/notebooks/nbval_sanitize.cfg
+
 
 def nbval(book, *options, **environment) -> dict[str, str]:
     """Validate the book's notebooks as the project does; the outcome of each cell by `chapter 3`, and the text."""
