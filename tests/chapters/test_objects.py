@@ -99,7 +99,7 @@ def test_exercises_are_graded_with_the_chapters_class():
     """What the exercises share is what the cells define, but for layout."""
     cells = {
         statement.name: ast.unparse(statement)
-        for statement in assembled._statements("objects")  # the last definition of each name
+        for statement in assembled._statements("book/objects.ipynb")  # the last definition of each name
         if isinstance(statement, (ast.ClassDef, ast.FunctionDef))
     }
     for statement in ast.parse(inspect.getsource(_modules)).body:
