@@ -12,7 +12,9 @@ import numpy as np
 from benchmarks.workload import Workload
 
 LEARNING_RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
-GROUP_SECONDS = 2e-3  # one reading of the clock covers as many steps as fit into about this time
+# One reading of the clock covers as many steps as fit into about this time: of a single short one, a third would be that the
+# processor has its caches full of the contender before.
+GROUP_SECONDS = 2e-2
 
 
 class Differs(AssertionError):
