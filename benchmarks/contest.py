@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.workload import Workload
 
 LEARNING_RATES = (0.01, 0.02, 0.05, 0.1, 0.2)
-# One reading of the clock covers as many steps as fit into about this time: of a single short one, a third would be that the
-# processor has its caches full of the contender before.
+# A reading of the clock covers as many steps as fit into about this time. A single step of a millisecond would take a third longer
+# than one in a loop does, since the contender before has filled the processor's caches.
 GROUP_SECONDS = 2e-2
 
 
