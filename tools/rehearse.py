@@ -1,6 +1,7 @@
 """Rehearse other devices on this CPU: a TPU's rounding of products, and a CPU without AVX2.
 
-    python -m tools.rehearse                        the next two, two processes at a time
+    python -m tools.rehearse                        the next two, two processes at a time, but for chapters that train:
+                                                    `make test-tpu` rehearses these in the kernel that it needs anyway
     python -m tools.rehearse notebooks [NAME ...]   every chapter, from top to bottom: its assertions must hold
     python -m tools.rehearse exercises              the solution of every exercise must pass its check
     python -m tools.rehearse run SCRIPT [ARGS ...]  any Python program, with rounded products alone
@@ -173,8 +174,8 @@ def _exercise(unit: str, settings) -> tuple[bool, str]:
     return False, "\n".join([f"{unit}: {outcome}", hint if len(settings) > 1 else ""])
 
 
-def notebooks(names=()):
-    """Chapters, as tasks, the longest first."""
+def notebooks(names=(), *, elsewhere=True):
+    """Chapters, as tasks, the longest first; with those that are rehearsed elsewhere, too, if asked for."""
     from tools.notebooks import record, sources
     from tools.notebooks.places import Book
 
@@ -182,8 +183,34 @@ def notebooks(names=()):
     return [
         (_notebook, book.relative(book.notebook(name)))
         for name in record.longest_first(book, book.select(names))
-        if sources.read(book, name).executes
+        if sources.read(book, name).executes and (elsewhere or not _trains(name))
     ]
+
+
+def _trains(name: str) -> bool:
+    """Whether what a chapter jits is compiled for a TPU, and the chapter rehearsed while its programs are looked for."""
+    return (project.ROOT / "tests" / "tpu" / "chapters" / f"test_{name}.py").exists()
+
+
+AS_REHEARSED = "as rehearsed"
+
+
+def still(settings=BOTH) -> str:
+    """For a kernel that was asked to rehearse, when its cells have run: it answers `AS_REHEARSED` if it still does."""
+    return f"_rehearse.check({settings!r})\nprint({AS_REHEARSED!r})"
+
+
+@contextlib.contextmanager
+def kernel_for(book, notebook, settings=BOTH):
+    """A kernel for the cells of a notebook, which rehearses."""
+    from tools.notebooks import kernel
+
+    variables = INSTRUCTIONS if SECOND_CPU in settings else {}
+    with kernel.start(book, notebook, clean=True, variables=variables) as running:
+        running.ask("import tools.rehearse as _rehearse")
+        if ROUNDING in settings:
+            running.ask("_rehearse.start()")
+        yield running
 
 
 def _notebook(unit: str, settings=BOTH, book=None) -> tuple[bool, str]:
@@ -213,19 +240,15 @@ def _problem(name: str, settings, book=None) -> str | None:
     if not book.notebook(name).exists():
         return f"{name}: not built: run `.venv/bin/python -m tools.notebooks build {name}`"
     notebook = nbformat.read(book.notebook(name), as_version=4)
-    variables = INSTRUCTIONS if SECOND_CPU in settings else {}
-    with kernel.start(book, notebook, clean=True, variables=variables) as running:
-        running.ask("import tools.rehearse as _rehearse")
-        if ROUNDING in settings:
-            running.ask("_rehearse.start()")
+    with kernel_for(book, notebook, settings) as running:
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
                 try:
                     running.run(index, timeout=10 * sources.cell_limit(cell))
                 except kernel.CellError as error:
                     return chapters.explain(book.relative(book.notebook(name)), notebook, 1, error)
-        said = running.ask(f"_rehearse.check({settings!r})\nprint('as rehearsed')").strip()
-        return None if said == "as rehearsed" else f"{name}: at the end, the settings had been lost"
+        said = running.ask(still(settings)).strip()
+        return None if said == AS_REHEARSED else f"{name}: at the end, the settings had been lost"
 
 
 def script(path: str, arguments: list[str]) -> int:
@@ -254,8 +277,10 @@ def main(arguments=None) -> int:
     if options.command == "run":
         return script(options.script, options.arguments)
     tasks = []
-    if options.command in ("notebooks", None):
-        tasks += notebooks(options.names if options.command else ())
+    if options.command == "notebooks":
+        tasks += notebooks(options.names)
+    if options.command is None:
+        tasks += notebooks(elsewhere=False)
     if options.command in ("exercises", None):
         tasks += exercises()
     only = options.only if options.command else None

@@ -1,7 +1,13 @@
-"""Executes a notebook twice from top to bottom, in its own folder, with this interpreter. Knows nothing of the project."""
+"""Executes a notebook twice from top to bottom, in its own folder, with this interpreter. Knows nothing of the project.
 
+    python run_notebook.py NOTEBOOK [--programs FOLDER] PACKAGE ...
+
+It prints, in JSON, where `mlax_tutorial` lies afterwards, and the versions of the packages. With `--programs`, what the second
+pass jits is compiled for a TPU by `tests/tpu/recording.py`, which lies below FOLDER.
+"""
+
+import argparse
 import pathlib
-import sys
 
 import nbclient
 import nbformat
@@ -10,22 +16,53 @@ AFTERWARDS = """\
 import importlib.metadata as _metadata, json as _json, mlax_tutorial as _package
 print(_json.dumps({"file": _package.__file__, **{_name: _metadata.version(_name) for _name in NAMES}}))
 """
+# What the first pass imported stays what Colab installed.
+RECORD = """\
+import sys as _sys
+_sys.path.insert(0, FOLDER)
+import tests.tpu.recording as _recording
+_sys.path.remove(FOLDER)
+_recording.start()
+"""
+COMPILE = """\
+for _number in range(len(_recording.programs)):
+    print(_recording.compile_one(_number), flush=True)
+assert _recording.programs, "the chapter trains, but nothing in it went through jax.jit"
+"""
 
 
-def main(path, *names):
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells.append(nbformat.v4.new_code_cell(AFTERWARDS.replace("NAMES", repr(names))))
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("path", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--programs")
+    options = parser.parse_args()
+    notebook = nbformat.read(options.path, as_version=4)
     client = nbclient.NotebookClient(
         notebook,
         kernel_name="python3",
         timeout=300,
-        resources={"metadata": {"path": str(pathlib.Path(path).parent)}},
+        resources={"metadata": {"path": str(options.path.parent)}},
     )
+    chapter = range(len(notebook.cells))
+
+    def ask(code):
+        """Executes what is no cell of the chapter; returns what it printed."""
+        notebook.cells.append(nbformat.v4.new_code_cell(code))
+        client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
+        return "".join(
+            output.text for output in notebook.cells.pop().outputs if output.output_type == "stream"
+        )
+
     with client.setup_kernel():
-        for _ in range(2):  # in one kernel, as a reader who begins anew
-            for index, cell in enumerate(notebook.cells):
-                client.execute_cell(cell, index)
-    print(notebook.cells[-1].outputs[0].text)
+        for again in (False, True):  # in one kernel, as a reader who begins anew
+            if again and options.programs:
+                ask(RECORD.replace("FOLDER", repr(options.programs)))
+            for index in chapter:
+                client.execute_cell(notebook.cells[index], index)
+        if options.programs:
+            print(ask(COMPILE))
+        print(ask(AFTERWARDS.replace("NAMES", repr(options.names))))
 
 
-main(*sys.argv[1:])
+main()

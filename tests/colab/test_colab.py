@@ -1,6 +1,7 @@
 """Each notebook opened alone, as Colab opens it: another Python environment, an empty folder, no package; run twice.
 
-Colab's JAX is the oldest that is supported, so this also shows that the chapters run on it.
+Colab's JAX is the oldest that is supported, so this also shows that the chapters run on it, and what the second pass of a
+chapter that trains jits is compiled for a TPU: the same kernel would otherwise run once more for that (`tests/tpu`).
 
 The first cell then installs the package from its public address. Git is told, in a configuration of its own, that
 this address is a copy of this repository's last commit; everything else is real. Uncommitted changes are not seen.
@@ -13,10 +14,12 @@ import pathlib
 import shutil
 import subprocess
 import time
+import tomllib
 
 import nbformat
 import pytest
 
+from tests.tpu import chapters
 from tools import project
 from tools.passed import Record
 
@@ -32,6 +35,8 @@ COLAB = {
     "ipython": "7.34.0",
     "ipykernel": "6.17.1",
 }
+# The TPU compiler that goes with it, for a kernel on a CPU. It can be had for Linux alone.
+(LIBTPU,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["oldest-tpu"]
 
 
 def call(*command, cwd=ROOT, env=None):
@@ -56,7 +61,7 @@ def notebook_text(path):
 RECORD = Record(
     "colab",
     runner=["pyproject.toml", "tests/colab/run_notebook.py", "tests/colab/test_colab.py"],
-    installed=[f"{name}=={version}" for name, version in COLAB.items()],
+    installed=[f"{name}=={version}" for name, version in COLAB.items()] + [LIBTPU],
     python=PYTHON,
     committed=True,
 )
@@ -92,7 +97,12 @@ class Colab:
         }
         call(self.uv, "venv", "-q", "--no-project", "--seed", "-p", PYTHON, self.python.parents[1])
         wanted = [f"{name}=={version}" for name, version in COLAB.items()]
-        call(self.uv, "pip", "install", "-q", "-p", self.python, *wanted, "nbclient", cwd=folder)
+        install = [self.uv, "pip", "install", "-q", "-p", self.python]
+        call(*install, *wanted, "nbclient", cwd=folder)
+        self.compiles_for_tpu = not subprocess.run(
+            [*install, LIBTPU], cwd=folder, capture_output=True
+        ).returncode
+        assert self.compiles_for_tpu or os.environ.get("MLAX_REQUIRE_TPU") != "1", f"{LIBTPU} cannot be had"
         self.opened = []
 
     def _git(self):
@@ -111,13 +121,18 @@ class Colab:
         probe = "import importlib.util; print(importlib.util.find_spec('mlax_tutorial') is not None)"
         return call(self.python, "-c", probe, cwd=self.folder, env=self.env).strip() == "True"
 
-    def run(self, name, text):
-        """Runs a notebook; returns the versions and the place of the package afterwards."""
+    def run(self, name, text, *, programs=False):
+        """Runs a notebook; returns the versions and the place of the package afterwards. With `programs`, its programs
+        are compiled for a TPU, too.
+        """
         folder = self.folder / name
         folder.mkdir()
         (folder / "notebook.ipynb").write_text(text)
         runner = pathlib.Path(__file__).with_name("run_notebook.py")
-        said = call(self.python, runner, folder / "notebook.ipynb", *COLAB, cwd=folder, env=self.env)
+        options = ["--programs", ROOT] if programs else []
+        said = call(
+            self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=self.env
+        )
         return json.loads(said.strip().splitlines()[-1])
 
 
@@ -151,8 +166,11 @@ def test_opened_alone(colab, path):
     colab.opened.append(path)
     begun = time.perf_counter()
     RECORD.failed(path)  # until it has passed
-    facts = colab.run(pathlib.PurePath(path).stem, notebook_text(path))
+    name, text = pathlib.PurePath(path).stem, notebook_text(path)
+    trains = chapters.trains(name, json.loads(text))
+    facts = colab.run(name, text, programs=trains and colab.compiles_for_tpu)
     folder = pathlib.Path(facts.pop("file")).parent
     assert folder.parent.name == "site-packages" and colab.folder in folder.parents
     assert facts == COLAB, "what Colab brings must stay as it is"
-    RECORD.passed(path, time.perf_counter() - begun)
+    if colab.compiles_for_tpu or not trains:
+        RECORD.passed(path, time.perf_counter() - begun)

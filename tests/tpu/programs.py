@@ -1,12 +1,21 @@
-"""The programs that a notebook's cells jit, found by running it with `jax.jit` recorded, compile for a TPU: on one chip and on eight."""
+"""The programs that a notebook's cells jit compile for a TPU: on one chip and on eight.
+
+They are found by running it with `jax.jit` recorded, in a kernel that rehearses other devices' rounding, too (`tools.rehearse`),
+so that a chapter that trains need not run a third time for that.
+"""
 
 import nbformat
+import pytest
 
+from tools import rehearse
 from tools.notebooks import kernel, sources
+from tools.notebooks import run as chapters
 from tools.notebooks.places import Book
 
 # reads: nothing else
 BOOK = Book()
+WHY = """It ran with products rounded as on a TPU, without instructions beyond AVX, and with `jax.jit` recorded. Whether it was one
+of the first two, and which, says `.venv/bin/python -m tools.rehearse notebooks {name}`."""
 
 
 def code_cells(notebook):
@@ -14,12 +23,16 @@ def code_cells(notebook):
 
 
 def compiled(notebook, limit):
-    """Runs a notebook, compiles what it jitted; yields a line for each program. A cell may take `limit(cell)` seconds."""
-    with kernel.start(BOOK, notebook, clean=True) as running:
+    """Runs a notebook, compiles what it jitted; yields a line for each program. A cell may take `limit(cell)` seconds.
+
+    What is traced does not depend on how products are rounded: that is decided when a program is lowered for the CPU.
+    """
+    with rehearse.kernel_for(BOOK, notebook) as running:
         running.ask("import tests.tpu.recording as _recording\n_recording.start()")
         for index, cell in code_cells(notebook):
             running.run(index, timeout=limit(cell))
         count = int(running.ask("print(len(_recording.programs))"))
+        assert running.ask(rehearse.still()).strip() == rehearse.AS_REHEARSED
         for number in range(count):
             yield running.ask(f"print(_recording.compile_one({number}))").strip()
 
@@ -29,7 +42,11 @@ def of_chapter(name):
 
     def test():
         notebook = nbformat.read(BOOK.notebook(name), as_version=4)
-        lines = list(compiled(notebook, lambda cell: 8 * sources.cell_limit(cell)))
+        try:
+            lines = list(compiled(notebook, lambda cell: 10 * sources.cell_limit(cell)))
+        except kernel.CellError as error:
+            told = chapters.explain(BOOK.relative(BOOK.notebook(name)), notebook, 1, error)
+            pytest.fail(f"{told}\n{WHY.format(name=name)}", pytrace=False)
         print(*lines, sep="\n")
         assert lines, "the chapter trains, but nothing in it went through jax.jit"
 
