@@ -9,8 +9,8 @@ import pytest
 
 from tools import rehearse
 from tools.notebooks import kernel, sources
-from tools.notebooks import run as chapters
 from tools.notebooks.places import Book
+from tools.notebooks.run import explain
 
 # reads: nothing else
 BOOK = Book()
@@ -45,7 +45,7 @@ def of_chapter(name):
         try:
             lines = list(compiled(notebook, lambda cell: 10 * sources.cell_limit(cell)))
         except kernel.CellError as error:
-            told = chapters.explain(BOOK.relative(BOOK.notebook(name)), notebook, 1, error)
+            told = explain(BOOK.relative(BOOK.notebook(name)), notebook, 1, error)
             pytest.fail(f"{told}\n{WHY.format(name=name)}", pytrace=False)
         print(*lines, sep="\n")
         assert lines, "the chapter trains, but nothing in it went through jax.jit"

@@ -47,12 +47,19 @@ class Recorded:
 
 def uses_arguments(jaxpr) -> bool:
     """Whether arguments, which say where to compile for, are left: zeros for a bias depend on no key, and no argument remains."""
-    used = [*jaxpr.outvars, *(atom for equation in jaxpr.eqns for atom in equation.invars)]
-    return not jaxpr.invars or any(one is other for one in jaxpr.invars for other in used)
+    used = {id(atom) for atom in jaxpr.outvars}
+    for equation in reversed(jaxpr.eqns):
+        if equation.effects or used & {id(atom) for atom in equation.outvars}:
+            used |= {id(atom) for atom in equation.invars}
+    return not jaxpr.invars or any(id(argument) in used for argument in jaxpr.invars)
 
 
 def start():
     """From now on, `jax.jit` returns functions that are recorded."""
+    # Before: the laws run programs of their own, made for the devices of this machine; test_library.py compiles the layers.
+    # A chapter that checks laws imports them itself, so no other has to run again when they change.
+    name = f"{mlax_tutorial.__name__}.checking.laws"
+    laws = importlib.import_module(name)  # imports: nothing of this project
     jit = jax.jit
 
     @functools.wraps(jit)
@@ -60,13 +67,6 @@ def start():
         if not args and "fun" not in kwargs:  # a decorator with settings
             return functools.partial(recording_jit, **kwargs)
         return Recorded(jit(*args, **kwargs))
-
-    jax.jit = recording_jit
-
-    # The laws run programs of their own, made for the devices of this machine; test_library.py compiles the layers.
-    # A chapter that checks laws imports them itself, so no other has to run again when they change.
-    name = f"{mlax_tutorial.__name__}.checking.laws"
-    laws = importlib.import_module(name)  # imports: nothing of this project
 
     def unrecorded(report):
         @functools.wraps(report)
@@ -80,6 +80,7 @@ def start():
         return run
 
     laws.report, laws.report_optimizer = unrecorded(laws.report), unrecorded(laws.report_optimizer)
+    jax.jit = recording_jit
 
 
 def flat(traced):
