@@ -110,16 +110,16 @@ OLDEST := tests/benchmarks tests/colab tests/data tests/live tests/notebooks tes
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) $(PASSED) oldest tests $(addprefix --ignore ,$(OLDEST))
 
-test-rounding: .venv/.made ## chapters and exercises as other devices round: a TPU's products, a CPU without AVX2
+test-rounding: .venv/.made ## exercises, and chapters that do not train, as other devices round: a TPU's products, a CPU without AVX2
 	$(PYTHON) -m tools.rehearse
 
 # A chapter's programs are found by running it, so what else has to run a chapter does so in the same kernel: on the newest JAX it
 # rehearses another device's rounding, and on the oldest `test-colab` compiles them.
-test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library and the training chapters for a TPU, without one
+test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library for a TPU, without one, and chapters that train, which run as other devices round
 	.venv-tpu/bin/python $(PYTEST) $(PASSED) tpu tests/tpu
 	.venv-tpu-oldest/bin/python $(PYTEST) $(PASSED) tpu-oldest tests/tpu --ignore tests/tpu/chapters
 
-test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, and run it twice
+test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, run it twice, compile it for a TPU if it trains
 	$(PYTHON) -m pytest -q -n 2 tests/colab
 
 # One target after the other, so that all of them are seen even if one fails.

@@ -192,14 +192,6 @@ def _trains(name: str) -> bool:
     return (project.ROOT / "tests" / "tpu" / "chapters" / f"test_{name}.py").exists()
 
 
-AS_REHEARSED = "as rehearsed"
-
-
-def still(settings=BOTH) -> str:
-    """For a kernel that was asked to rehearse, when its cells have run: it answers `AS_REHEARSED` if it still does."""
-    return f"_rehearse.check({settings!r})\nprint({AS_REHEARSED!r})"
-
-
 @contextlib.contextmanager
 def kernel_for(book, notebook, settings=BOTH):
     """A kernel for the cells of a notebook, which rehearses."""
@@ -211,6 +203,19 @@ def kernel_for(book, notebook, settings=BOTH):
         if ROUNDING in settings:
             running.ask("_rehearse.start()")
         yield running
+
+
+def lost(running, settings=BOTH) -> str | None:
+    """What such a kernel no longer rehearses when the cells have run, or None."""
+    said = running.ask(f"print(_rehearse.lost_here({settings!r}))").strip().splitlines()
+    return None if said[-1] == "None" else said[-1]
+
+
+def lost_here(settings) -> str | None:
+    try:
+        check(settings)
+    except AssertionError as error:
+        return str(error)
 
 
 def _notebook(unit: str, settings=BOTH, book=None) -> tuple[bool, str]:
@@ -247,8 +252,8 @@ def _problem(name: str, settings, book=None) -> str | None:
                     running.run(index, timeout=10 * sources.cell_limit(cell))
                 except kernel.CellError as error:
                     return chapters.explain(book.relative(book.notebook(name)), notebook, 1, error)
-        said = running.ask(still(settings)).strip()
-        return None if said == AS_REHEARSED else f"{name}: at the end, the settings had been lost"
+        said = lost(running, settings)
+        return said and f"{name}: at the end, {said}"
 
 
 def script(path: str, arguments: list[str]) -> int:
@@ -286,7 +291,14 @@ def main(arguments=None) -> int:
     only = options.only if options.command else None
     if only:
         return bool(run(tasks, (only,)))
-    return bool(run(tasks, record=Record("rounding", runner=["tools/rehearse.py"])))
+    if options.command == "notebooks":  # who names chapters wants to see them run
+        return bool(run(tasks))
+    failed = run(tasks, record=Record("rounding", runner=["tools/rehearse.py"]))
+    if options.command is None:
+        print(
+            "Chapters that train: `make test-tpu`, or `python -m tools.rehearse notebooks` for all of them."
+        )
+    return bool(failed)
 
 
 if __name__ == "__main__":

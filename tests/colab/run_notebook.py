@@ -24,11 +24,6 @@ import tests.tpu.recording as _recording
 _sys.path.remove(FOLDER)
 _recording.start()
 """
-COMPILE = """\
-for _number in range(len(_recording.programs)):
-    print(_recording.compile_one(_number), flush=True)
-assert _recording.programs, "the chapter trains, but nothing in it went through jax.jit"
-"""
 
 
 def main():
@@ -61,7 +56,10 @@ def main():
             for index in chapter:
                 client.execute_cell(notebook.cells[index], index)
         if options.programs:
-            print(ask(COMPILE))
+            count = int(ask("print(len(_recording.programs))"))
+            assert count, "the chapter trains, but nothing in it went through jax.jit"
+            for number in range(count):
+                print(ask(f"print(_recording.compile_one({number}))").strip())
         print(ask(AFTERWARDS.replace("NAMES", repr(options.names))))
 
 

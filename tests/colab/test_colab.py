@@ -11,8 +11,10 @@ import functools
 import json
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
+import sys
 import time
 import tomllib
 
@@ -35,7 +37,8 @@ COLAB = {
     "ipython": "7.34.0",
     "ipykernel": "6.17.1",
 }
-# The TPU compiler that goes with it, for a kernel on a CPU. It can be had for Linux alone.
+# The TPU compiler that goes with it, for a kernel on a CPU; there are wheels for one platform.
+COMPILES = (sys.platform, platform.machine()) == ("linux", "x86_64")
 (LIBTPU,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["oldest-tpu"]
 
 
@@ -96,13 +99,9 @@ class Colab:
             "GIT_CONFIG_GLOBAL": str(self._git()),
         }
         call(self.uv, "venv", "-q", "--no-project", "--seed", "-p", PYTHON, self.python.parents[1])
-        wanted = [f"{name}=={version}" for name, version in COLAB.items()]
-        install = [self.uv, "pip", "install", "-q", "-p", self.python]
-        call(*install, *wanted, "nbclient", cwd=folder)
-        self.compiles_for_tpu = not subprocess.run(
-            [*install, LIBTPU], cwd=folder, capture_output=True
-        ).returncode
-        assert self.compiles_for_tpu or os.environ.get("MLAX_REQUIRE_TPU") != "1", f"{LIBTPU} cannot be had"
+        wanted = [f"{name}=={version}" for name, version in COLAB.items()] + ["nbclient"]
+        wanted += [LIBTPU] if COMPILES else []
+        call(self.uv, "pip", "install", "-q", "-p", self.python, *wanted, cwd=folder)
         self.opened = []
 
     def _git(self):
@@ -168,9 +167,10 @@ def test_opened_alone(colab, path):
     RECORD.failed(path)  # until it has passed
     name, text = pathlib.PurePath(path).stem, notebook_text(path)
     trains = chapters.trains(name, json.loads(text))
-    facts = colab.run(name, text, programs=trains and colab.compiles_for_tpu)
+    facts = colab.run(name, text, programs=trains and COMPILES)
     folder = pathlib.Path(facts.pop("file")).parent
     assert folder.parent.name == "site-packages" and colab.folder in folder.parents
     assert facts == COLAB, "what Colab brings must stay as it is"
-    if colab.compiles_for_tpu or not trains:
-        RECORD.passed(path, time.perf_counter() - begun)
+    if trains and not COMPILES:
+        pytest.skip("ran twice, but there is no TPU compiler for this platform")
+    RECORD.passed(path, time.perf_counter() - begun)

@@ -32,7 +32,7 @@ def compiled(notebook, limit):
         for index, cell in code_cells(notebook):
             running.run(index, timeout=limit(cell))
         count = int(running.ask("print(len(_recording.programs))"))
-        assert running.ask(rehearse.still()).strip() == rehearse.AS_REHEARSED
+        assert (problem := rehearse.lost(running)) is None, problem
         for number in range(count):
             yield running.ask(f"print(_recording.compile_one({number}))").strip()
 

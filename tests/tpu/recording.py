@@ -26,7 +26,7 @@ class Recorded:
         if not any(
             isinstance(leaf, jax.core.Tracer) for leaf in leaves
         ):  # else it is part of another program
-            key = id(self), structure, str(compiling.shapes(leaves))
+            key = self, structure, str(compiling.shapes(leaves))
             if key not in seen:
                 seen.add(key)
                 # Traced now: later, names that it uses may mean something else. The call finds this trace.
@@ -35,7 +35,7 @@ class Recorded:
                 text = str(traced.jaxpr)
                 # pmap chooses its devices when it is traced
                 if "xla_pmap" not in text and uses_arguments(traced.jaxpr.jaxpr):
-                    programs.setdefault((id(self), text), (name, *flat(traced)))
+                    programs.setdefault((self, text), (name, *flat(traced)))
         return self._jitted(*args, **kwargs)
 
     def __getattr__(self, name):

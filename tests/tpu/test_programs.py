@@ -9,12 +9,15 @@ import pytest
 from tests.tpu import chapters, programs
 
 
-# reads: book/*.ipynb, tests/tpu/chapters/*
+# reads: book/*.ipynb, tests/tpu/chapters/*, mlax_tutorial/checking/laws/__init__.py
 def test_each_chapter_that_trains_has_a_file():
     notebooks = {path.stem: json.loads(path.read_text()) for path in programs.BOOK.folder.glob("*.ipynb")}
     training = {name for name, notebook in notebooks.items() if chapters.trains(name, notebook)}
     files = pathlib.Path(__file__).with_name("chapters").glob("test_*.py")
-    assert {path.stem.removeprefix("test_") for path in files} == training
+    texts = {path.stem.removeprefix("test_"): path.read_text() for path in files}
+    assert texts.keys() == training
+    for name, text in texts.items():
+        assert f"# reads: book/{name}.ipynb\n" in text and f'of_chapter("{name}")' in text
 
 
 def notebook_of(*cells):
@@ -60,4 +63,16 @@ def test_a_program_that_no_tpu_can_run_is_found():
         "recording.programs[key] = name, program, [jax.ShapeDtypeStruct((10**10,), jnp.float32)], batches",
     )
     with pytest.raises(Exception, match="RESOURCE_EXHAUSTED"):
+        list(programs.compiled(notebook, lambda cell: 60))
+
+
+def test_a_notebook_that_undoes_the_rounding_is_found():
+    notebook = notebook_of(
+        "import jax\n"
+        "from jax.extend.core import primitives\n"
+        "from jax.interpreters import mlir\n"
+        "del mlir._platform_specific_lowerings['cpu'][primitives.dot_general_p]\n"
+        "jax.clear_caches()",
+    )
+    with pytest.raises(AssertionError, match="products are not rounded"):
         list(programs.compiled(notebook, lambda cell: 60))

@@ -1,5 +1,6 @@
 """The chapters that train, each with the programs that it jits. They are compiled for a TPU on the newest JAX here, and on the
 oldest where the chapter is opened as on Colab (`tests/colab`): the kernel that runs a chapter there finds its programs, too.
+(What a module of the package jits when it is imported is not among them there; `test_library.py` compiles the library.)
 """
 
 import re
