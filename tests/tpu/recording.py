@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import itertools
 import time
 
 import jax
@@ -11,6 +12,7 @@ import mlax_tutorial
 from tests.tpu import compiling
 
 programs = {}  # (function, jaxpr) -> (name, program, shapes, which are batches)
+_numbers = itertools.count()
 seen = set()  # calls that need not be looked at again
 
 
@@ -19,6 +21,8 @@ class Recorded:
 
     def __init__(self, jitted):
         self._jitted = jitted
+        # An `id` may be given again, and kept alive, the function would keep what JAX stores for it alive: tracers, too.
+        self._number = next(_numbers)
         functools.update_wrapper(self, jitted)
 
     def __call__(self, *args, **kwargs):
@@ -26,7 +30,7 @@ class Recorded:
         if not any(
             isinstance(leaf, jax.core.Tracer) for leaf in leaves
         ):  # else it is part of another program
-            key = self, structure, str(compiling.shapes(leaves))
+            key = self._number, structure, str(compiling.shapes(leaves))
             if key not in seen:
                 seen.add(key)
                 # Traced now: later, names that it uses may mean something else. The call finds this trace.
@@ -35,7 +39,7 @@ class Recorded:
                 text = str(traced.jaxpr)
                 # pmap chooses its devices when it is traced
                 if "xla_pmap" not in text and uses_arguments(traced.jaxpr.jaxpr):
-                    programs.setdefault((self, text), (name, *flat(traced)))
+                    programs.setdefault((self._number, text), (name, *flat(traced)))
         return self._jitted(*args, **kwargs)
 
     def __getattr__(self, name):
