@@ -16,9 +16,35 @@ from tools.site import browser  # noqa: E402
 SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
 
 
-def pytest_configure(config):
-    """Known without pytest-xdist, too: what needs the gallery runs in one process, so that it is built once."""
-    config.addinivalue_line("markers", "xdist_group(name): run in one process with the others of the name")
+# The tests below one of these run in one process, so that what they need is made once: the gallery, a live book, a PDF.
+TOGETHER = ("tests/site/gallery/", "tests/site/test_live.py", "tests/site/test_pdf.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """All others run wherever there is time. (From pytest 9.2 on, `xdist_group` of pytest-xdist 3.8 marks nothing.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return next((beginning for beginning in TOGETHER if nodeid.startswith(beginning)), nodeid)
+
+    return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """To be told what is made: it fails if another process of this run has made that, too."""
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def made(name):
+        try:
+            (run / f"made-{name}").touch(exist_ok=False)
+        except FileExistsError:
+            pytest.fail(f"{name}: made in two processes; see TOGETHER in {__file__}", pytrace=False)
+
+    return made
 
 
 def missing(reason):

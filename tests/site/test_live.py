@@ -14,8 +14,6 @@ from playwright.sync_api import expect
 
 from tools.site import accessibility, browser
 
-pytestmark = pytest.mark.xdist_group("live")
-
 PATIENCE = 120_000  # milliseconds: on a busy machine a kernel starts slowly
 
 
@@ -44,8 +42,9 @@ def server(site, home, port=0):
 
 
 @pytest.fixture(scope="module")
-def served(site, home):
+def served(site, home, made_once):
     """The address of the live book, with its token."""
+    made_once("live")
     with server(site, home) as (_, address):
         yield address
 

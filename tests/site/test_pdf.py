@@ -17,8 +17,9 @@ def flat(text):
 
 
 @pytest.fixture(scope="module")
-def book(chromium, site, tmp_path_factory):
+def book(chromium, site, tmp_path_factory, made_once):
     """The text of each page, by the number that is printed on it, and the reader."""
+    made_once("pdf")
     target = tmp_path_factory.mktemp("pdf") / "book.pdf"
     count = pdf.build(site, target, only=CHAPTERS, chromium=chromium)
     reader = pypdf.PdfReader(target)

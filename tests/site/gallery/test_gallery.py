@@ -11,8 +11,6 @@ from tests.site import gallery as page_of_all
 from tests.site.gallery import pictures
 from tools.site import accessibility, browser
 
-pytestmark = pytest.mark.xdist_group("gallery")
-
 
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)
 @pytest.mark.parametrize("width", page_of_all.WIDTHS)

@@ -12,8 +12,6 @@ from PIL import Image
 from tools import project
 from tools.site import browser, sight
 
-pytestmark = pytest.mark.xdist_group("gallery")
-
 
 @pytest.fixture
 def opened(chromium, gallery):
