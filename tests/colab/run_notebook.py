@@ -1,9 +1,10 @@
-"""Executes a notebook twice from top to bottom, in its own folder, with this interpreter. Knows nothing of the project.
+"""Executes a notebook twice from top to bottom, in its own folder, with this interpreter.
 
     python run_notebook.py NOTEBOOK [--programs FOLDER] PACKAGE ...
 
-It prints, in JSON, where `mlax_tutorial` lies afterwards, and the versions of the packages. With `--programs`, what the second
-pass jits is compiled for a TPU by `tests/tpu/recording.py`, which lies below FOLDER.
+It prints, in JSON, where `mlax_tutorial` lies afterwards, and the versions of the packages. It runs outside of the project and
+imports nothing of it, but with `--programs`: then what the second pass jits is compiled for a TPU by `tests/tpu/recording.py`,
+which lies below FOLDER.
 """
 
 import argparse
