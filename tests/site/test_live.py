@@ -336,6 +336,27 @@ def test_a_name_that_is_missing_brings_the_cells_above(opened):
     expect(reader.cell(3).locator(".cell_output")).to_have_text("21")
 
 
+def test_a_restart_before_the_kernel_has_answered(opened):
+    reader = opened("welcome")
+    reader.run(reader.cell(2), "value = 1")
+    sockets = []
+
+    def hold(socket):
+        sockets.append(socket)
+        server = socket.connect_to_server()
+        if len(sockets) == 1:  # what the kernel says on the first connection never arrives
+            server.on_message(lambda message: None)
+
+    reader.page.route_web_socket(re.compile("/channels"), hold)
+    reader.page.reload()
+    expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "starting")
+    with reader.page.expect_response("**/restart*"):
+        reader.button("Restart").click()
+    reader.until("ready")
+    reader.run(reader.cell(2), "print('value' in globals())")
+    expect(reader.cell(2).locator(".cell_output")).to_have_text("False")
+
+
 def test_an_endless_loop_is_interrupted(opened):
     reader = opened("welcome")
     reader.run(reader.cell(2), "while True:\n    pass", ends="Cell 2 runs")

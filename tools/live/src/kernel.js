@@ -19,6 +19,18 @@ const settings = ServerConnection.makeSettings({
 
 const STATES = { idle: "idle", busy: "busy", restarting: "restarting", autorestarting: "died", dead: "dead" };
 
+// On each connection the library asks the kernel what it is, and hears no refusal. A restart cancels a request that is under
+// way; the connection that follows asks again.
+class Connection extends KernelConnection {
+  async requestKernelInfo() {
+    try {
+      return await super.requestKernelInfo();
+    } catch (error) {
+      if (!error.message.startsWith("Canceled future for ")) throw error;
+    }
+  }
+}
+
 export class Kernel {
   // `told` is called with each new state: none, starting, idle, busy, restarting, died (and started anew), dead, cut off.
   constructor(chapter, told) {
@@ -62,7 +74,7 @@ export class Kernel {
   }
 
   connect(model) {
-    const connection = new KernelConnection({ model, serverSettings: settings, handleComms: false });
+    const connection = new Connection({ model, serverSettings: settings, handleComms: false });
     this.connection = connection;
     this.become("starting");
     connection.statusChanged.connect((sender, status) => {
