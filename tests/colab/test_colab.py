@@ -40,6 +40,11 @@ COLAB = {
 # The TPU compiler that goes with it, for a kernel on a CPU; there are wheels for one platform.
 COMPILES = (sys.platform, platform.machine()) == ("linux", "x86_64")
 (LIBTPU,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["oldest-tpu"]
+# JAX's own cache, in the notebook's folder. Other chapters have none: some time the compiler.
+COMPILED_ONCE = {
+    "JAX_COMPILATION_CACHE_DIR": "../compiled",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+}
 
 
 def call(*command, cwd=ROOT, env=None):
@@ -120,18 +125,17 @@ class Colab:
         probe = "import importlib.util; print(importlib.util.find_spec('mlax_tutorial') is not None)"
         return call(self.python, "-c", probe, cwd=self.folder, env=self.env).strip() == "True"
 
-    def run(self, name, text, *, programs=False):
-        """Runs a notebook; returns the versions and the place of the package afterwards. With `programs`, its programs
-        are compiled for a TPU, too.
+    def run(self, name, text, *, trains=False):
+        """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, the second pass finds
+        what the first has compiled, which takes most of its time, and its programs are compiled for a TPU, too.
         """
         folder = self.folder / name
         folder.mkdir()
         (folder / "notebook.ipynb").write_text(text)
         runner = pathlib.Path(__file__).with_name("run_notebook.py")
-        options = ["--programs", ROOT] if programs else []
-        said = call(
-            self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=self.env
-        )
+        options = ["--programs", ROOT] if trains and COMPILES else []
+        env = self.env | (COMPILED_ONCE if trains else {})
+        said = call(self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=env)
         return json.loads(said.strip().splitlines()[-1])
 
 
@@ -167,7 +171,7 @@ def test_opened_alone(colab, path):
     RECORD.failed(path)  # until it has passed
     name, text = pathlib.PurePath(path).stem, notebook_text(path)
     trains = chapters.trains(name, json.loads(text))
-    facts = colab.run(name, text, programs=trains and COMPILES)
+    facts = colab.run(name, text, trains=trains)
     folder = pathlib.Path(facts.pop("file")).parent
     assert folder.parent.name == "site-packages" and colab.folder in folder.parents
     assert facts == COLAB, "what Colab brings must stay as it is"

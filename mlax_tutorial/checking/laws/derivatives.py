@@ -1,6 +1,6 @@
 """Derivatives against finite differences, to the second order.
 
-``jax.test_util.check_grads`` compares the same, but compiles a dozen programs for it; here they are two.
+``jax.test_util.check_grads`` compares the same, but compiles a dozen programs for it; here it is one.
 """
 
 import jax
@@ -66,14 +66,22 @@ def check_derivatives(function, args, order=2, step=1e-4, tolerance=1e-5, names=
         _, back = jax.vjp(first, args)
         return jax.jvp(first, (args,), (along,))[1], back(cotangents)[0]
 
-    run = jax.jit(both)
-    try:
-        first = run(args)
-    except (TypeError, Failed):  # as JAX raises it, or through the guard of a reader's function
-        if order > 1:
-            raise
-        two_ways, run = False, jax.jit(lambda args: both(args))
-        first = run(args)
+    if order > 1:
+        outlines, _ = jax.eval_shape(both, args)
+        cotangents = jax.tree.map(lambda y: draw(size=y.shape), outlines)
+        # One program for all, since compiling takes nearly all of the time.
+        whole = jax.jit(lambda args: (both(args), second(args, cotangents)))
+        first, (forward, reverse) = whole(args)
+
+        def run(args):
+            return whole(args)[0]
+    else:
+        run = jax.jit(both)
+        try:
+            first = run(args)
+        except (TypeError, Failed):  # as JAX raises it, or through the guard of a reader's function
+            two_ways, run = False, jax.jit(lambda args: both(args))
+            first = run(args)
 
     def difference(direction):
         ahead, behind = (run(_add(args, direction, sign * step)) for sign in (1, -1))
@@ -87,8 +95,6 @@ def check_derivatives(function, args, order=2, step=1e-4, tolerance=1e-5, names=
         pairs.append(("forward", got["forward"], difference(_add(towards, args))[1][0]))
     pairs.append(("reverse", _dot(got["reverse"], along), _dot(cotangent, slope)))
     if order > 1:
-        cotangents = jax.tree.map(lambda y: draw(size=y.shape), got)
-        forward, reverse = jax.jit(second)(args, cotangents)
         pairs += [
             ("forward of forward", forward["forward"], slopes["forward"]),
             ("forward of reverse", forward["reverse"], slopes["reverse"]),
