@@ -40,11 +40,6 @@ COLAB = {
 # The TPU compiler that goes with it, for a kernel on a CPU; there are wheels for one platform.
 COMPILES = (sys.platform, platform.machine()) == ("linux", "x86_64")
 (LIBTPU,) = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["oldest-tpu"]
-# JAX's own cache, in the notebook's folder. Other chapters have none: some time the compiler.
-COMPILED_ONCE = {
-    "JAX_COMPILATION_CACHE_DIR": "../compiled",
-    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-}
 
 
 def call(*command, cwd=ROOT, env=None):
@@ -104,6 +99,11 @@ class Colab:
             "GIT_CONFIG_GLOBAL": str(self._git()),
         }
         call(self.uv, "venv", "-q", "--no-project", "--seed", "-p", PYTHON, self.python.parents[1])
+        # For chapters that train. Others time the compiler.
+        self.cache = {
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
         wanted = [f"{name}=={version}" for name, version in COLAB.items()] + ["nbclient"]
         wanted += [LIBTPU] if COMPILES else []
         call(self.uv, "pip", "install", "-q", "-p", self.python, *wanted, cwd=folder)
@@ -126,15 +126,16 @@ class Colab:
         return call(self.python, "-c", probe, cwd=self.folder, env=self.env).strip() == "True"
 
     def run(self, name, text, *, trains=False):
-        """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, the second pass finds
-        what the first has compiled, which takes most of its time, and its programs are compiled for a TPU, too.
+        """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, what the first pass, or a
+        chapter before, has compiled is found in JAX's cache, since compiling takes most of the time; and its programs are
+        compiled for a TPU, too.
         """
         folder = self.folder / name
         folder.mkdir()
         (folder / "notebook.ipynb").write_text(text)
         runner = pathlib.Path(__file__).with_name("run_notebook.py")
         options = ["--programs", ROOT] if trains and COMPILES else []
-        env = self.env | (COMPILED_ONCE if trains else {})
+        env = self.env | (self.cache if trains else {})
         said = call(self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=env)
         return json.loads(said.strip().splitlines()[-1])
 
