@@ -17,7 +17,8 @@ SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
 
 
 # The tests below one of these run in one process, so that what they need is made once: the gallery, a live book, a PDF.
-TOGETHER = ("tests/site/gallery/", "tests/site/test_live.py", "tests/site/test_pdf.py")
+# (No names of files, on which all pages would then depend: see `tools.passed`.)
+TOGETHER = ("tests/site/gallery/", "tests/site/test_live.py::", "tests/site/test_pdf.py::")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -203,6 +203,12 @@ def test_what_leaves_much_to_remember():
             assert not others, f"{unit} depends on {others[0]} and {len(others) - 1} more"
 
 
+def test_a_page_depends_on_its_visitors_alone():
+    """The name of another test in a string of the site's conftest, and each commit would make all pages be visited again."""
+    others = [file for file in Project().files(MODULE) if file.startswith(("book/", "mlax_tutorial/nn/"))]
+    assert not others, f"a page depends on {others[0]} and {len(others) - 1} more"
+
+
 @pytest.mark.parametrize(
     "text, needs",
     [
