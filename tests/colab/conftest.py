@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.tpu import remembered
+
 _RECORD = pytest.StashKey()
 
 
@@ -9,6 +11,7 @@ def pytest_configure(config):
     from tests.colab.test_colab import RECORD  # before anything ran: what passes now was not left out
 
     config.stash[_RECORD] = RECORD
+    config.pluginmanager.register(remembered.Reporter(), "remembered-programs")
 
 
 def pytest_terminal_summary(terminalreporter, config):

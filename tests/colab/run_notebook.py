@@ -1,13 +1,14 @@
 """Executes a notebook twice from top to bottom, in its own folder, with this interpreter.
 
-    python run_notebook.py NOTEBOOK [--programs FOLDER] PACKAGE ...
+    python run_notebook.py NOTEBOOK [--programs FOLDER] [--known FINGERPRINTS] PACKAGE ...
 
 It prints, in JSON, where `mlax_tutorial` lies afterwards, and the versions of the packages. It runs outside of the project and
 imports nothing of it, but with `--programs`: then what the second pass jits is compiled for a TPU by `tests/tpu/recording.py`,
-which lies below FOLDER.
+which lies below FOLDER, but for programs that are known to compile; and `programs`, in what it prints, tells which there were.
 """
 
 import argparse
+import json
 import pathlib
 
 import nbclient
@@ -32,6 +33,7 @@ def main():
     parser.add_argument("path", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--programs")
+    parser.add_argument("--known", default="", help="fingerprints, with commas between them")
     options = parser.parse_args()
     notebook = nbformat.read(options.path, as_version=4)
     client = nbclient.NotebookClient(
@@ -56,12 +58,20 @@ def main():
                 ask(RECORD.replace("FOLDER", repr(options.programs)))
             for index in chapter:
                 client.execute_cell(notebook.cells[index], index)
+        programs = {}
         if options.programs:
+            known = options.known.split(",")
             count = int(ask("print(len(_recording.programs))"))
             assert count, "the chapter trains, but nothing in it went through jax.jit"
             for number in range(count):
-                print(ask(f"print(_recording.compile_one({number}))").strip())
-        print(ask(AFTERWARDS.replace("NAMES", repr(options.names))))
+                said = ask(
+                    f"import json as _json; print(_json.dumps(_recording.compile_one({number}, {known})))"
+                )
+                one = json.loads(said.strip().splitlines()[-1])
+                print(one)
+                programs |= one["programs"]
+        facts = json.loads(ask(AFTERWARDS.replace("NAMES", repr(options.names))))
+        print(json.dumps(facts | {"programs": programs}))
 
 
 main()

@@ -21,7 +21,7 @@ import tomllib
 import nbformat
 import pytest
 
-from tests.tpu import chapters
+from tests.tpu import chapters, remembered
 from tools import project
 from tools.passed import Record
 
@@ -67,6 +67,10 @@ RECORD = Record(
     installed=[f"{name}=={version}" for name, version in COLAB.items()] + [LIBTPU],
     python=PYTHON,
     committed=True,
+)
+# What the same compiler compiled for the same chapter before.
+PROGRAMS = remembered.Programs(
+    versions=[f"{name}=={COLAB[name]}" for name in ("jax", "jaxlib")] + [LIBTPU], python=PYTHON
 )
 # The longest go first, so that two workers end together.
 COMMITTED = [
@@ -125,16 +129,16 @@ class Colab:
         probe = "import importlib.util; print(importlib.util.find_spec('mlax_tutorial') is not None)"
         return call(self.python, "-c", probe, cwd=self.folder, env=self.env).strip() == "True"
 
-    def run(self, name, text, *, trains=False):
+    def run(self, name, text, *, trains=False, known=()):
         """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, what the first pass, or a
         chapter before, has compiled is found in JAX's cache, since compiling takes most of the time; and its programs are
-        compiled for a TPU, too.
+        compiled for a TPU, too, but for those that are known to compile.
         """
         folder = self.folder / name
         folder.mkdir()
         (folder / "notebook.ipynb").write_text(text)
         runner = pathlib.Path(__file__).with_name("run_notebook.py")
-        options = ["--programs", ROOT] if trains and COMPILES else []
+        options = ["--programs", ROOT, "--known", ",".join(known)] if trains and COMPILES else []
         env = self.env | (self.cache if trains else {})
         said = call(self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=env)
         return json.loads(said.strip().splitlines()[-1])
@@ -172,7 +176,9 @@ def test_opened_alone(colab, path):
     RECORD.failed(path)  # until it has passed
     name, text = pathlib.PurePath(path).stem, notebook_text(path)
     trains = chapters.trains(name, json.loads(text))
-    facts = colab.run(name, text, trains=trains)
+    with PROGRAMS.of(path) as programs:
+        facts = colab.run(name, text, trains=trains, known=programs.known)
+        programs.add(facts.pop("programs"))
     folder = pathlib.Path(facts.pop("file")).parent
     assert folder.parent.name == "site-packages" and colab.folder in folder.parents
     assert facts == COLAB, "what Colab brings must stay as it is"

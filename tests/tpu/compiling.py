@@ -5,13 +5,17 @@ suffice, a layout that the chip refuses.
 """
 
 import functools
+import hashlib
 import importlib.util
 import os
+import time
 
 import jax
 import numpy as np
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh, NamedSharding
+
+from tests.settings import configured
 
 # Read by libtpu when it is loaded, which is later than this.
 for _name, _value in {
@@ -61,9 +65,39 @@ def shapes(tree):
 
 def compile_for_chip(jitted, *args, **kwargs):
     """Compiles a jitted function for one chip. The arguments are arrays or shapes."""
+    return compiled(lowered_for_chip(jitted, *args, **kwargs))
+
+
+def lowered_for_chip(jitted, *args, **kwargs):
+    """A jitted function, lowered for one chip."""
     args, kwargs = shapes((args, kwargs))
     with jax.default_device(chips(1)[0]):
-        return checked(jitted.lower(*args, **kwargs).compile())
+        return jitted.lower(*args, **kwargs)
+
+
+def compiled(lowered):
+    """Compiles what was lowered for a TPU: without optimizations, which is several times faster."""
+    with configured(jax_optimization_level="O0"):
+        return checked(lowered.compile())
+
+
+def fingerprint(lowered, count: int = 1) -> str:
+    """The hash of a lowered program, its text (StableHLO) and for how many chips: what its compiler gets."""
+    return hashlib.sha256(f"{count} of a v5e\n{lowered.as_text()}".encode()).hexdigest()[:24]
+
+
+def compile_unless(known, lowered, count: int = 1, check=None) -> dict[str, float | None]:
+    """Compiles a program unless its fingerprint is known. Returns this fingerprint, with the seconds that it took or None.
+
+    What `check` says of the outcome, by an error, is part of what is known.
+    """
+    if (mark := fingerprint(lowered, count)) in known:
+        return {mark: None}
+    begun = time.perf_counter()
+    outcome = compiled(lowered)
+    if check:
+        check(outcome)
+    return {mark: time.perf_counter() - begun}
 
 
 def mesh():

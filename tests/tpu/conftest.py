@@ -1,9 +1,29 @@
-"""Fast compiles, no cache of them; and what happens where there is no TPU compiler."""
+"""No cache of compiled programs; what happens where there is no TPU compiler; and what was left out is said at the end."""
 
 import pytest
 
 from tests.settings import configured
-from tests.tpu import compiling
+from tests.tpu import compiling, remembered
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(remembered.Reporter(), "remembered-programs")
+
+
+@pytest.fixture(scope="session")
+def record():
+    return remembered.Programs()
+
+
+@pytest.fixture
+def compiles(request, record):
+    """`compiles(lowered, chips=1, check=None)` compiles a program, and checks the outcome, unless the same one passed before."""
+    with record.of(request.node.nodeid) as programs:
+
+        def compiles(lowered, chips=1, check=None):
+            programs.add(compiling.compile_unless(programs.known, lowered, chips, check))
+
+        yield compiles
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -13,6 +33,5 @@ def compiler():
         pytest.fail(reason)
     if reason:
         pytest.skip(reason)
-    # Without optimizations it is several times faster.
-    with configured(jax_optimization_level="O0", jax_enable_compilation_cache=False):
+    with configured(jax_enable_compilation_cache=False):
         yield

@@ -4,9 +4,12 @@ They are found by running it with `jax.jit` recorded, in a kernel that rehearses
 so that a chapter that trains need not run a third time for that.
 """
 
+import json
+
 import nbformat
 import pytest
 
+from tests.tpu.remembered import Programs
 from tools import rehearse
 from tools.notebooks import kernel, sources
 from tools.notebooks.places import Book
@@ -22,8 +25,9 @@ def code_cells(notebook):
     return [(index, cell) for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
 
 
-def compiled(notebook, limit):
-    """Runs a notebook, compiles what it jitted; yields a line for each program. A cell may take `limit(cell)` seconds.
+def compiled(notebook, limit, known=()):
+    """Runs a notebook, compiles what it jitted unless it is known to compile; yields, for each function, what
+    `recording.compile_one` returns. A cell may take `limit(cell)` seconds.
 
     What is traced does not depend on how products are rounded: that is decided when a program is lowered for the CPU.
     """
@@ -34,20 +38,30 @@ def compiled(notebook, limit):
         count = int(running.ask("print(len(_recording.programs))"))
         assert (problem := rehearse.lost(running)) is None, problem
         for number in range(count):
-            yield running.ask(f"print(_recording.compile_one({number}))").strip()
+            said = running.ask(
+                f"import json as _json; print(_json.dumps(_recording.compile_one({number}, {sorted(known)})))"
+            )
+            yield json.loads(said.strip().splitlines()[-1])
 
 
 def of_chapter(name):
     """A test of all programs of a chapter; who asks for it says in a line that it reads the notebook."""
 
     def test():
+        path = BOOK.relative(BOOK.notebook(name))
         notebook = nbformat.read(BOOK.notebook(name), as_version=4)
-        try:
-            lines = list(compiled(notebook, lambda cell: 10 * sources.cell_limit(cell)))
-        except kernel.CellError as error:
-            told = explain(BOOK.relative(BOOK.notebook(name)), notebook, 1, error)
-            pytest.fail(f"{told}\n{WHY.format(name=name)}", pytrace=False)
-        print(*lines, sep="\n")
-        assert lines, "the chapter trains, but nothing in it went through jax.jit"
+        with Programs().of(path) as programs:
+            try:
+                for one in compiled(notebook, lambda cell: 10 * sources.cell_limit(cell), programs.known):
+                    programs.add(one["programs"])
+                    print(one["function"], *map(seconds_or_known, one["programs"].values()))
+            except kernel.CellError as error:
+                told = explain(path, notebook, 1, error)
+                pytest.fail(f"{told}\n{WHY.format(name=name)}", pytrace=False)
+            assert programs.found, "the chapter trains, but nothing in it went through jax.jit"
 
     return test
+
+
+def seconds_or_known(seconds):
+    return "known" if seconds is None else f"{seconds:.1f} s"

@@ -51,8 +51,8 @@ def test_programs_are_found():
         "# Meanwhile, products are rounded as on a TPU.\n"
         "assert float(jnp.dot(jnp.float32([1.001]), jnp.float32([1.0]))) == 1.0",
     )
-    lines = list(programs.compiled(notebook, lambda cell: 60))
-    assert [line.split(":")[0] for line in lines] == ["step", "run", "step", "count"]
+    found = list(programs.compiled(notebook, lambda cell: 60))
+    assert [one["function"] for one in found] == ["step", "run", "step", "count"]
 
 
 def test_a_program_that_no_tpu_can_run_is_found():
