@@ -45,11 +45,11 @@ def main():
     chapter = range(len(notebook.cells))
 
     def ask(code):
-        """Executes what is no cell of the chapter; returns what it printed."""
+        """Executes what is no cell of the chapter; returns what it printed, without warnings."""
         notebook.cells.append(nbformat.v4.new_code_cell(code))
         client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
         return "".join(
-            output.text for output in notebook.cells.pop().outputs if output.output_type == "stream"
+            output.text for output in notebook.cells.pop().outputs if output.get("name") == "stdout"
         )
 
     with client.setup_kernel():
@@ -67,7 +67,7 @@ def main():
                 said = ask(
                     f"import json as _json; print(_json.dumps(_recording.compile_one({number}, {known})))"
                 )
-                one = json.loads(said.strip().splitlines()[-1])
+                one = json.loads(said)
                 print(one)
                 programs |= one["programs"]
         facts = json.loads(ask(AFTERWARDS.replace("NAMES", repr(options.names))))

@@ -41,7 +41,8 @@ def compiled(notebook, limit, known=()):
             said = running.ask(
                 f"import json as _json; print(_json.dumps(_recording.compile_one({number}, {sorted(known)})))"
             )
-            yield json.loads(said.strip().splitlines()[-1])
+            (line,) = [line for line in said.splitlines() if line.startswith("{")]  # the rest are warnings
+            yield json.loads(line)
 
 
 def of_chapter(name):
