@@ -1,5 +1,6 @@
 """The benchmarks run, and what makes their figures worth reading holds: equal work, equal counting, honest ratios."""
 
+import functools
 import json
 
 import jax
@@ -10,6 +11,7 @@ from benchmarks import __main__ as command
 from benchmarks import contest, dense, loops, pytorch, report
 from benchmarks.workload import BY_HAND, OURS, PACKED, Workload, all_workloads
 
+QUICK_TO_COMPILE = True  # what is computed is compared here, and no time
 SIZES = (6, 5, 3)
 WEIGHTS, BATCH = dense.weights(SIZES), dense.batch(4, SIZES)
 CONTENDERS = dense.contenders(jnp.tanh)
@@ -19,7 +21,7 @@ def small(**contenders):
     return Workload("small", "for tests", lambda: WEIGHTS, lambda: WEIGHTS, lambda: BATCH, contenders)
 
 
-def test_a_quick_run_reports_one_workload(tmp_path, capsys):
+def test_a_quick_run_reports_one_workload(tmp_path, capsys, optimized):
     assert command.main(["mlp", "--quick", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "mlp: a training step of 784-512-512-10" in printed
@@ -61,37 +63,34 @@ def test_workloads_are_complete(name):
     assert jax.tree.all(jax.tree.map(lambda a, b: (a == b).all(), first, again))
 
 
+@functools.cache
+def losses(name, who):
+    """The first three losses of a contender, all of them on the same small weights and few examples, without draws."""
+    workload = all_workloads()[name]
+    contenders = workload.without_draws or workload.contenders
+    return contest.begin(contenders[who], *tiny(workload), workload.learning_rate)[1]
+
+
 @pytest.mark.parametrize("name", all_workloads())
 def test_the_library_computes_what_is_written_by_hand(name):
-    workload = all_workloads()[name]
-    contenders, found = workload.without_draws or workload.contenders, {}
-    for who in (BY_HAND, OURS, PACKED):
-        found[who] = contest.begin(contenders[who], *tiny(workload), workload.learning_rate)[1]
-    contest.check_equal(found)
+    contest.check_equal({who: losses(name, who) for who in (BY_HAND, OURS, PACKED)})
 
 
 @pytest.mark.parametrize("name", all_workloads())
 @pytest.mark.parametrize("who", [name for name in CONTENDERS if name not in (BY_HAND, OURS, PACKED)])
 def test_peers_compute_what_is_written_by_hand(name, who):
     pytest.importorskip({"Haiku": "haiku", "Equinox": "equinox"}.get(who.partition(",")[0], "flax"))
-    workload = all_workloads()[name]
-    contenders, found = workload.without_draws or workload.contenders, {}
-    for one in (BY_HAND, who):
-        found[one] = contest.begin(contenders[one], *tiny(workload), workload.learning_rate)[1]
-    contest.check_equal(found)
+    contest.check_equal({one: losses(name, one) for one in (BY_HAND, who)})
 
 
 @pytest.mark.skipif(not pytorch.PYTHON.exists(), reason=pytorch.MISSING)
 def test_pytorch_computes_what_is_written_by_hand():
     """Eager only: to compile takes a minute."""
     with pytorch.Worker() as worker:
-        for workload in all_workloads().values():
-            contenders = workload.without_draws or workload.contenders
-            arguments = *tiny(workload), workload.learning_rate
-            found = {BY_HAND: contest.begin(contenders[BY_HAND], *arguments)[1]}
+        for name, workload in all_workloads().items():
             theirs = pytorch.contenders(worker, workload)["PyTorch"]
-            found["PyTorch"] = theirs.begin(workload, *arguments, draws=False)[1]
-            contest.check_equal(found)
+            found = theirs.begin(workload, *tiny(workload), workload.learning_rate, draws=False)[1]
+            contest.check_equal({BY_HAND: losses(name, BY_HAND), "PyTorch": found})
             assert 0 < theirs.clock()() < 60
         with pytest.raises(RuntimeError, match="KeyError"):
             worker.ask("no_such")
