@@ -11,7 +11,7 @@ def pytest_configure(config):
     from tests.colab.test_colab import RECORD  # before anything ran: what passes now was not left out
 
     config.stash[_RECORD] = RECORD
-    config.pluginmanager.register(remembered.Reporter(), "remembered-programs")
+    remembered.Reporter.register(config)
 
 
 def pytest_terminal_summary(terminalreporter, config):

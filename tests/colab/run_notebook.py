@@ -4,7 +4,7 @@
 
 It prints, in JSON, where `mlax_tutorial` lies afterwards, and the versions of the packages. It runs outside of the project and
 imports nothing of it, but with `--programs`: then what the second pass jits is compiled for a TPU by `tests/tpu/recording.py`,
-which lies below FOLDER, but for programs that are known to compile; and `programs`, in what it prints, tells which there were.
+which lies below FOLDER, except programs that are known to compile; `programs`, in what it prints, lists them all.
 """
 
 import argparse

@@ -18,8 +18,8 @@ rows = pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
 
 @rows
 def test_it_exports_with_a_symbolic_batch(row):
-    """In inference, with variables that were made for another batch; then it is called with two sizes, and each example comes out
-    as among the others (as the laws of layers say)."""
+    """In inference, with variables that were made for another batch; then it is called with two sizes, and each example
+    gives the same result in the smaller batch (which the laws of layers ask for)."""
     x = row.subject.example(batch=(3,))
     variables = row.layer.init(jax.random.key(0), x)
     (batch,) = export.symbolic_shape("batch")
@@ -64,7 +64,8 @@ def nans_are_errors():
 def test_it_runs_where_nan_is_an_error(row, nans_are_errors):
     """Forward, backward and, if it does, decoding: no NaN is made on the way to a finite result.
 
-    Eagerly, where each operation is looked at; of a jitted function the results alone would be, and the laws look at these.
+    Eagerly, where each operation is looked at; of a jitted function the results alone would be, and the laws and `test_decoding.py`
+    look at these.
     """
     x = row.subject.example(batch=(2,))
     trainables, non_trainables = row.layer.init(jax.random.key(0), x)

@@ -7,7 +7,7 @@ from tests.tpu import compiling, remembered
 
 
 def pytest_configure(config):
-    config.pluginmanager.register(remembered.Reporter(), "remembered-programs")
+    remembered.Reporter.register(config)
 
 
 @pytest.fixture(scope="session")
@@ -18,12 +18,17 @@ def record():
 @pytest.fixture
 def compiles(request, record):
     """`compiles(lowered, chips=1, check=None)` compiles a program, and checks the outcome, unless the same one passed before."""
+    failed = request.session.testsfailed
     with record.of(request.node.nodeid) as programs:
 
         def compiles(lowered, chips=1, check=None):
             programs.add(compiling.compile_unless(programs.known, lowered, chips, check))
 
         yield compiles
+        if (
+            request.session.testsfailed > failed
+        ):  # the test's error ends here, and does not come through the fixture
+            programs.found.clear()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -53,6 +53,13 @@ def test_programs_are_found():
     )
     found = list(programs.compiled(notebook, lambda cell: 60))
     assert [one["function"] for one in found] == ["step", "run", "step", "count"]
+    compiled = [one["programs"] for one in found]
+    assert all(seconds > 0 for each in compiled for seconds in each.values())
+
+    known = {fingerprint for each in compiled[1:] for fingerprint in each}
+    again = [one["programs"] for one in programs.compiled(notebook, lambda cell: 60, known)]
+    assert [each.keys() for each in again] == [each.keys() for each in compiled]
+    assert [set(each.values()) == {None} for each in again] == [False, True, True, True]
 
 
 def test_a_program_that_no_tpu_can_run_is_found():

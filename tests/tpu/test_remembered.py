@@ -31,6 +31,7 @@ def root(tmp_path, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("MLAX_RECORD", raising=False)
     monkeypatch.setattr(remembered, "left_out", {})
+    monkeypatch.setattr(remembered, "refused", set())
     monkeypatch.setattr(Programs, "_is_sampled", lambda self, unit: False)
     return tmp_path
 
@@ -105,6 +106,27 @@ def test_a_program_whose_outcome_was_refused_is_not_remembered(root):
     with pytest.raises(AssertionError, match="no all-reduce"):
         visit(root, double, check=refuse)
     assert visit(root, double) == 1
+
+
+def test_what_was_known_is_forgotten_when_its_owner_fails(root):
+    visit(root, double, triple)
+    with pytest.raises(KeyboardInterrupt), Programs(root=root, versions=["libtpu==1"]).of(OWNER):
+        raise KeyboardInterrupt
+    assert visit(root, double, triple) == 2
+
+
+def test_another_checkout_knows_the_same(root, monkeypatch):
+    monkeypatch.setattr("tools.passed.circumstances._STARTED", {"TPU_LIBRARY_PATH": "/here/libtpu.so"})
+    assert visit(root, double) == 1
+    monkeypatch.setattr("tools.passed.circumstances._STARTED", {"TPU_LIBRARY_PATH": "/elsewhere/libtpu.so"})
+    assert visit(root, double) == 0
+
+
+def test_a_program_for_the_cpu_is_refused_even_if_its_text_is_known(root):
+    visit(root, double)
+    here = jax.jit(double).lower(jnp.ones((8, 4)))
+    with pytest.raises(AssertionError, match="not for a TPU"):
+        compile_unless({fingerprint(lowered(double))}, here)
 
 
 def test_an_edited_line_refuses_the_record(root):
