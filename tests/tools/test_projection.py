@@ -61,6 +61,21 @@ def test_what_does_not_depend_on_the_core_is_left_out_when_it_changes(tmp_path):
     assert minutes(table, "`make test`, fresh clone") == [0.7, 1.2]
 
 
+def test_a_file_that_did_not_run_here_counts_with_the_seconds_on_record(tmp_path):
+    project(
+        tmp_path,
+        {"newest": {CHAPTER: 120.0, LAWS: 480.0}, "oldest": {LAWS: 240.0}},
+        remembered=[CHAPTER, LAWS],
+    )
+    Record("newest", root=tmp_path).clock.write_text('{"tests/library/test_laws.py": 240.0}')
+    Record("oldest", root=tmp_path).clock.unlink()
+    programs = Record("programs", python="3.12", root=tmp_path)
+    programs.passed(LAWS, 1000.0)
+    programs.clock.unlink()  # programs have none
+    # two workers: 1 + 2 minutes on the newest JAX, 2 on the oldest
+    assert minutes(projection.table(tmp_path, chapters=1, exercises=1), "`make test-all`")[0] == 5
+
+
 def test_what_grows_with_chapters_and_with_exercises():
     kinds = {
         "book/jit.ipynb": "chapter",

@@ -1,4 +1,6 @@
-"""How long runs take with more chapters and exercises, from the seconds that each file took on this machine.
+"""How long runs take with more chapters and exercises, from the seconds that each file took.
+
+They are those of this machine; of a file that has not run on it, those of its last pass on record.
 
 A file of an exercise counts once for each exercise, a notebook, its page and a test that goes over chapters once for each
 chapter, and everything else once. What is remembered runs when something that it depends on changed, and a tenth of it in any case.
@@ -27,10 +29,18 @@ def _kind(unit: str) -> str:
     return "chapter" if unit.startswith(BY_CHAPTER) and not unit.startswith(FIXED) else "fixed"
 
 
-def _remembered(root: pathlib.Path, name: str) -> set[str]:
-    """The units that have a line in an environment's record, whatever Python it is for."""
-    versions = [path.stem.rpartition("-py")[2] for path in (root / RECORDS).glob(f"{name}-py*.jsonl")]
-    return {unit for version in versions for unit in Record(name, python=version, root=root).units()}
+PROGRAMS = "programs"  # lines of compiled programs, and not of files
+
+
+def _records(root: pathlib.Path) -> dict[str, dict[str, float]]:
+    """By environment, the units that have a line in its record, whatever Python it is for, and their seconds."""
+    records = {}
+    for path in sorted((root / RECORDS).glob("*-py*.jsonl")):
+        name, _, version = path.stem.rpartition("-py")
+        if name != PROGRAMS:
+            record = Record(name, python=version, root=root)
+            records.setdefault(name, {}).update({unit: record.seconds(unit) for unit in record.units()})
+    return records
 
 
 def _dependent(root: pathlib.Path, units, file: str) -> set[str]:
@@ -57,9 +67,15 @@ def _minutes(
 
 def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
     """The projection as a table in Markdown, with the sums that it is made of."""
-    clocks = sorted((root / ".cache" / "passed").glob("*.json"))
-    environments = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in clocks}
-    remembered = {name: _remembered(root, name) for name in environments}
+    records = _records(root)
+    clocks = {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in (root / ".cache/passed").glob("*.json")
+    }
+    environments = {
+        name: records.get(name, {}) | clocks.get(name, {}) for name in sorted(records.keys() | clocks.keys())
+    }
+    remembered = {name: set(records.get(name, {})) for name in environments}
     now = {"chapter": len(list((root / "book").glob("*.ipynb"))), "exercise": _exercises(root), "fixed": 1}
     then = {"chapter": chapters, "exercise": exercises, "fixed": 1}
     grown = {kind: then[kind] / max(now[kind], 1) for kind in now}
@@ -103,8 +119,9 @@ def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
         lines.append(f"| {command} | {both[0]:.1f} | {both[1]:.1f} |")
     lines += [
         "",
-        "Seconds of the files, as pytest counts them, shared by the workers; not counted: making the environments, building "
-        "the book, and starting the workers.",
+        "Seconds of the files, as pytest counts them on this machine (on record, where they did not run on it), shared by the "
+        "workers; not counted: what is never on record and did not run here, making the environments, building the book, and "
+        "starting the workers.",
     ]
     return "\n".join(lines)
 
