@@ -1,6 +1,6 @@
 """How long runs take with more chapters and exercises, from the seconds that each file took.
 
-They are those of this machine; of a file that has not run on it, those of its last pass on record.
+They come from this machine; for a file that has not run on it, from its last pass on record.
 
 A file of an exercise counts once for each exercise, a notebook, its page and a test that goes over chapters once for each
 chapter, and everything else once. What is remembered runs when something that it depends on changed, and a tenth of it in any case.
@@ -21,15 +21,13 @@ CORE = "mlax_tutorial/nn/layer.py"  # all layers derive from what is in it
 BY_CHAPTER = ("book/", "tests/chapters/", "tests/tpu/chapters/")
 BY_EXERCISE = ("tests/exercises/", "mlax_tutorial/exercises/")
 FIXED = "book/reference/"  # the library's pages
+PROGRAMS = "programs"  # this record has lines of compiled programs, and not of files
 
 
 def _kind(unit: str) -> str:
     if unit.startswith(BY_EXERCISE) and unit.count("/") == 3:
         return "exercise"
     return "chapter" if unit.startswith(BY_CHAPTER) and not unit.startswith(FIXED) else "fixed"
-
-
-PROGRAMS = "programs"  # lines of compiled programs, and not of files
 
 
 def _records(root: pathlib.Path) -> dict[str, dict[str, float]]:
@@ -72,9 +70,7 @@ def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
         path.stem: json.loads(path.read_text(encoding="utf-8"))
         for path in (root / ".cache/passed").glob("*.json")
     }
-    environments = {
-        name: records.get(name, {}) | clocks.get(name, {}) for name in sorted(records.keys() | clocks.keys())
-    }
+    environments = {name: records.get(name, {}) | clocks.get(name, {}) for name in sorted(records | clocks)}
     remembered = {name: set(records.get(name, {})) for name in environments}
     now = {"chapter": len(list((root / "book").glob("*.ipynb"))), "exercise": _exercises(root), "fixed": 1}
     then = {"chapter": chapters, "exercise": exercises, "fixed": 1}
