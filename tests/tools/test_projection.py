@@ -76,6 +76,14 @@ def test_a_file_that_did_not_run_here_counts_with_the_seconds_on_record(tmp_path
     assert minutes(projection.table(tmp_path, chapters=1, exercises=1), "`make test-all`")[0] == 5
 
 
+def test_a_record_that_was_edited_is_told(tmp_path):
+    project(tmp_path, {"newest": {LAWS: 480.0}}, remembered=[LAWS])
+    path = tmp_path / "tests/passed/newest-py3.12.jsonl"
+    path.write_text(path.read_text().replace("480.0", "4.0"))
+    with pytest.raises(record.Refused, match="newest-py3.12.jsonl is refused"):
+        projection.table(tmp_path, chapters=1, exercises=1)
+
+
 def test_what_grows_with_chapters_and_with_exercises():
     kinds = {
         "book/jit.ipynb": "chapter",

@@ -6,7 +6,7 @@ import sys
 from tools import project
 from tools.passed import projection
 from tools.passed.dependencies import RECORDS, Project
-from tools.passed.record import Record
+from tools.passed.record import Record, Refused
 
 
 def main(arguments=None) -> int:
@@ -24,7 +24,10 @@ def main(arguments=None) -> int:
     if options.command == "files":
         print(*Project().files(options.unit), sep="\n")
     elif options.command == "project":
-        print(projection.table(project.ROOT, options.chapters, options.exercises))
+        try:
+            print(projection.table(project.ROOT, options.chapters, options.exercises))
+        except Refused as refused:
+            sys.exit(str(refused))
     else:
         for path in sorted((project.ROOT / RECORDS).glob("*.jsonl")):
             removed = Record(path.stem.rpartition("-py")[0], python=path.stem.rpartition("-py")[2]).repair()

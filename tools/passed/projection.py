@@ -31,12 +31,16 @@ def _kind(unit: str) -> str:
 
 
 def _records(root: pathlib.Path) -> dict[str, dict[str, float]]:
-    """By environment, the units that have a line in its record, whatever Python it is for, and their seconds."""
+    """By environment, the units that have a line in its record, whatever Python it is for, and their seconds.
+
+    Raises `Refused` if a line of one was not written by this tool: without its seconds, runs would seem short."""
     records = {}
     for path in sorted((root / RECORDS).glob("*-py*.jsonl")):
         name, _, version = path.stem.rpartition("-py")
         if name != PROGRAMS:
             record = Record(name, python=version, root=root)
+            if record.refusal:
+                raise record.refusal
             records.setdefault(name, {}).update({unit: record.seconds(unit) for unit in record.units()})
     return records
 
