@@ -528,24 +528,23 @@ def _gather_pairs(tree, by_place):
 
 def spread(layer, variables, role):
     """The inverse of ``gather``."""
-    found = {}
+    return dict(_spread(layer, layer._tree, variables, role))
 
-    def visit(tree, variables, place):
-        if isinstance(tree, Layer):
-            found[place] = variables
-            return
-        parts, kind = dict(_items(tree)), dict if isinstance(tree, dict) else tuple
-        given = dict(_items(variables)) if isinstance(variables, kind) else {}
-        given = dict.fromkeys(parts, ()) if _is_empty(variables) else given
-        if given.keys() != parts.keys():
-            wanted = f"a tuple with one entry for each of {len(tree)} layers"
-            wanted = f"a dict with keys {sorted(tree)}" if kind is dict else wanted
-            layer.refuse_variables(role, wanted, variables, place)
-        for part, child in parts.items():
-            visit(child, given[part], place + part)
 
-    visit(layer._tree, variables, "")
-    return found
+def _spread(layer, tree, variables, role, place=""):
+    # No inner function that calls itself: such a cycle would keep the variables of each call until Python collects garbage.
+    if isinstance(tree, Layer):
+        yield place, variables
+        return
+    parts, kind = dict(_items(tree)), dict if isinstance(tree, dict) else tuple
+    given = dict(_items(variables)) if isinstance(variables, kind) else {}
+    given = dict.fromkeys(parts, ()) if _is_empty(variables) else given
+    if given.keys() != parts.keys():
+        wanted = f"a tuple with one entry for each of {len(tree)} layers"
+        wanted = f"a dict with keys {sorted(tree)}" if kind is dict else wanted
+        layer.refuse_variables(role, wanted, variables, place)
+    for part, child in parts.items():
+        yield from _spread(layer, child, given[part], role, place + part)
 
 
 def _is_empty(variables):

@@ -1,5 +1,8 @@
 """What every layer must obey: rows times laws."""
 
+import gc
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +21,25 @@ def test_layers_obey_the_laws(row, law, request):
     if law.name in OPTIMIZED:
         request.getfixturevalue("optimized")
     judge(law, row.subject)
+
+
+@pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
+def test_a_call_leaves_nothing_to_the_garbage_collector(row):
+    """A cycle would keep the weights of every call until Python collects, and JAX's check for leaks would have to wait for that."""
+    subject, seen = row.subject, []
+
+    def fwd(x, variables, key):
+        seen.extend(map(weakref.ref, jax.tree.leaves((x, variables))))
+        return row.layer.fwd(x, *variables, key=key)
+
+    key = subject.keys()
+    gc.disable()
+    try:
+        jax.make_jaxpr(fwd)(subject.outline(), subject.outlines, key)
+        kept = [held() for held in seen if held() is not None]
+    finally:
+        gc.enable()
+    assert seen and not kept
 
 
 def test_every_public_layer_has_a_row():
