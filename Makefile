@@ -102,7 +102,7 @@ gallery: .venv/.made ## picture every component in every state into _build/galle
 	$(PYTHON) -m tests.site.gallery _build/gallery
 
 test-site: book ## the rendered book in a browser
-	$(PYTHON) -m pytest -q -n 2 --dist loadscope -p tools.passed.pages tests/site
+	$(PYTHON) -m pytest -q -n 2 --dist loadscope $(NEWEST) -p tools.passed.pages tests/site
 
 # They compile without optimizations, in two thirds of the time. Left out is what does not depend on JAX or runs on the newest
 # alone (benchmarks); `make test-colab` runs the chapters.

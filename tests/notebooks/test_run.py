@@ -9,6 +9,8 @@ from tools.passed import Record
 
 from .conftest import read, write
 
+# reads: nothing else
+
 
 def keep(book, *sources: str) -> None:
     """A notebook of these code cells and no set-up cell, so that it starts fast."""

@@ -187,6 +187,8 @@ def test_skip_link_is_the_first_stop_and_works(page):
     page.wait_for_function("document.activeElement.getBoundingClientRect().top >= 0")  # it slides in
     page.keyboard.press("Enter")
     page.wait_for_url("**/glossary.html#main-content")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('#book') !== null"), "it leads into the text"
 
 
 def test_focus_can_be_seen(page, sample):

@@ -14,12 +14,23 @@ from playwright.sync_api import expect
 
 from tools.site import accessibility, browser
 
+# visits: book/welcome.html, book/tracing.html, book/exercises.html
+# Their cells run in kernels.
+# reads: book/welcome.ipynb, book/tracing.ipynb, book/exercises.md
+
 PATIENCE = 120_000  # milliseconds: on a busy machine a kernel starts slowly
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
+
+
+# As `python -m mlax_tutorial live` does (`tests/live`), which also knows how to list all exercises.
+SERVE = """import pathlib, sys
+from mlax_tutorial.live import server
+server.serve(pathlib.Path(sys.argv[1]), port=int(sys.argv[2]), open_browser=False)
+"""
 
 
 @contextlib.contextmanager
@@ -29,10 +40,8 @@ def server(site, home, port=0):
         "JAX_PLATFORMS": "cpu",
         "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
     }
-    command = [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--book", str(site)]
-    process = subprocess.Popen(
-        [*command, "--port", str(port)], stdout=subprocess.PIPE, text=True, env=os.environ | own
-    )
+    command = [sys.executable, "-c", SERVE, str(site), str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | own)
     try:
         yield process, next(line.strip() for line in process.stdout if "http://" in line)
     finally:

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from tools import project
-from tools.passed import Record, Refused, circumstances, record
-from tools.passed.dependencies import Project
+from tools.passed import Record, Refused, circumstances, record, rendered
 from tools.passed.pages import MODULE, Pages
 from tools.passed.plugin import _options
 
+# reads: nothing else
 UNIT = "tests/test_sums.py"
 FILES = {
     "pytest.ini": "[pytest]\npythonpath = .\npython_files = test_*.py\n",
@@ -64,7 +64,7 @@ def ask(root, unit=UNIT, **options) -> bool:
 
 
 def write(root, name, text):
-    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(text)
 
 
@@ -189,26 +189,6 @@ def test_what_a_package_imports_when_it_is_asked(root, text, runs):
     assert ask(root) != runs
 
 
-def test_what_leaves_much_to_remember():
-    """One import that nobody can follow, and each exercise depends on everything: nothing would ever be left out."""
-    here = Project()
-    for unit in here.listed("tests/exercises"):
-        folder, _, name = unit.rpartition("/")
-        if folder.count("/") == 2 and not name.startswith("_"):
-            others = [
-                file
-                for file in here.files(unit)
-                if file.startswith(("book/", "tests/library/", "tests/notebooks/"))
-            ]
-            assert not others, f"{unit} depends on {others[0]} and {len(others) - 1} more"
-
-
-def test_a_page_depends_on_its_visitors_alone():
-    """The name of another test in a string of the site's conftest, and each commit would make all pages be visited again."""
-    others = [file for file in Project().files(MODULE) if file.startswith(("book/", "mlax_tutorial/nn/"))]
-    assert not others, f"a page depends on {others[0]} and {len(others) - 1} more"
-
-
 @pytest.mark.parametrize(
     "text, needs",
     [
@@ -229,6 +209,8 @@ def test_a_page_depends_on_its_visitors_alone():
         ("HERE.glob('test_*.py')", "tests/test_other.py"),
         ("ROOT = pathlib.Path(__file__).parents[1]", "package/unrelated.py"),
         ("# reads: package/*.csv\nROOT = pathlib.Path(__file__).parents[1]", "package/table.csv"),
+        ("# reads the text of: package/*.csv\nROOT = pathlib.Path(__file__).parents[1]", "package/table.csv"),
+        ("# reads: package/sums.py", "package/deepest.py"),
         ("def broken(:", "package/unrelated.py"),
     ],
 )
@@ -237,6 +219,18 @@ def test_what_a_file_names_is_found(root, text, needs):
     assert needs not in Record("here", root=root).files(UNIT)
     write(root, UNIT, text + "\n")
     assert needs in Record("here", root=root).files(UNIT)
+
+
+def test_a_text_that_is_read_counts_without_what_it_imports(root):
+    write(
+        root,
+        UNIT,
+        "# reads the text of: package/sums.py\n# reads: nothing else\nROOT = Path(__file__).parents[1]\n",
+    )
+    files = Record("here", root=root).files(UNIT)
+    assert "package/sums.py" in files and not {"package/deepest.py", "package/unrelated.py"} & set(files)
+    write(root, UNIT, "# reads the text of: package/sums.py\nimport package.sums\n")
+    assert "package/deepest.py" in Record("here", root=root).files(UNIT), "it is imported as well"
 
 
 def test_code_cells_of_a_notebook(root):
@@ -453,6 +447,30 @@ def test_a_run_of_a_part_remembers_nothing_and_leaves_nothing_out(root, environm
 
 
 @pytest.mark.parametrize(
+    ("name", "says", "left_out"),
+    [
+        ("tests/notebooks/test_more.py", "", False),
+        ("tests/notebooks/test_more.py", "# reads: package/table.csv\n", True),
+        ("tests/notebooks/test_more.py", "# visits: book/jit.html\n", False),
+        ("tests/site/test_more.py", "", False),
+        ("tests/site/test_more.py", "# reads: nothing else\n", False),
+        ("tests/site/test_more.py", "# visits: nothing of the book\n", True),
+        ("tests/site/test_more.py", "# visits: book/jit.html\n", True),
+        ("tests/test_requirements.py", "# reads: package/table.csv\n", True),
+    ],
+)
+def test_what_looks_at_the_repository_always_runs_unless_it_says_what_it_needs(
+    root, environment, name, says, left_out
+):
+    write(root, name, says + "def test_more():\n    pass\n")
+    run(root, "tests", environment=environment)
+    passed = Record(environment, root=root)
+    assert (name in passed.units()) == left_out
+    if left_out and not passed._is_sampled(name):
+        assert "3 units" in run(root, "tests", environment=environment)[1]
+
+
+@pytest.mark.parametrize(
     "options",
     ["-k double", "-m slow", "-x", "--maxfail 1", "--deselect tests/test_a.py::test_b", "--lf", "--sw", "--new", "a.py::test"],
 )  # fmt: skip
@@ -559,3 +577,59 @@ def test_a_page_that_failed_or_vanished_loses_its_line(site):
     (site / "search.html").unlink()
     visits(site.parent).note({"book/jit.html": None})
     assert visits(site.parent).units() == ["book/vmap.html"]
+
+
+# A test that says which pages it visits
+
+VISITOR = "tests/site/test_visitor.py"
+
+
+@pytest.mark.parametrize(
+    ("says", "changed"),
+    [
+        ("book/jit.html", {"book/jit.html", "_images/plot.png", "_static/style.css"}),
+        ("book/jit.html, book/vmap.html", {"book/jit.html", "_images/plot.png", "_static/style.css", "book/vmap.html"}),
+        ("search.html", {"_static/searchindex.js", "_static/style.css", "search.html"}),
+        ("nothing of the book", set()),
+    ],
+)  # fmt: skip
+def test_a_visitor_runs_again_when_a_page_of_his_changed(site, says, changed):
+    root = site.parent
+    write(root, VISITOR, f"# visits: {says}\n\ndef test_it():\n    pass\n")
+    Record("here", root=root, site=site).passed(VISITOR, 1)
+
+    def left_out():
+        return Record("here", root=root, site=site).covers(VISITOR)
+
+    assert left_out()
+    for name, text in SITE.items():
+        (site / name).write_text(text + "changed")
+        assert left_out() == (name not in changed), name
+        (site / name).unlink()
+        assert left_out() == (name not in changed), name
+        (site / name).write_text(text)
+        assert left_out()
+
+
+def test_a_visitor_runs_again_with_another_browser(site, monkeypatch):
+    write(site.parent, VISITOR, "# visits: nothing of the book\n")
+    Record("here", root=site.parent, site=site).passed(VISITOR, 1)
+    monkeypatch.setattr(rendered, "chromium_version", lambda: "Chromium 1000")
+    assert not Record("here", root=site.parent, site=site).covers(VISITOR)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("http://127.0.0.1:1/book/jit.html", []),
+        ("http://127.0.0.1:1/book/jit.html?token=1#there", []),
+        ("http://127.0.0.1:1/book/vmap.html?token=1#there", ["book/vmap.html"]),
+        ("http://127.0.0.1:1/_static/searchindex.js", ["_static/searchindex.js"]),
+        ("http://127.0.0.1:1/_static/style.css", []),
+        ("http://127.0.0.1:1/nowhere.html", []),
+        ("http://127.0.0.1:2/book/vmap.html", []),
+    ],
+)
+def test_a_page_that_was_visited_and_not_named_is_found(site, asked, found):
+    said = rendered.unsaid(["book/jit.html"], [asked, "data:,"], site, ["http://127.0.0.1:2"])
+    assert said == found

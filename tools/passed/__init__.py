@@ -8,7 +8,8 @@ a file in `tests/passed/` has a line for each unit that passed, with the key und
     circumstances   the rest of its key: installed versions, Python, platform, settings
     record          the lines, their seals; which units are left out of a run
     plugin          pytest's part: `-p tools.passed.plugin --passed ENVIRONMENT`
-    pages           rendered pages, for the tests of the site: `-p tools.passed.pages`
+    rendered        what a reader's browser gets of a rendered page, for the keys of tests that visit some
+    pages           the visits to all rendered pages, each a unit: `-p tools.passed.pages`
     projection      how long runs take with more chapters and exercises
 
 A tool that runs units itself asks and tells::

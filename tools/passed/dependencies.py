@@ -4,7 +4,9 @@ Imports are followed wherever they stand: at the top, in functions, in the code 
 strings and run in a process of their own; what a package imports when it is asked for (its `_LATE`), where it is asked for. What cannot be followed counts as a dependency on everything, unless a comment
 on its line says what it imports: `# imports: mlax_tutorial.exercises.*`, or `# imports: nothing of this project`. Likewise a
 test that knows where the repository lies depends on all files, unless a comment of it says what it reads there:
-`# reads: book/*.ipynb`, or `# reads: nothing else`.
+`# reads: book/*.ipynb`, or `# reads: nothing else`. What these files import counts, too, but not with
+`# reads the text of: tools/site/*.py`. A test of the rendered book may say which of its pages it visits: `# visits: book/jit.html`,
+or `# visits: nothing of the book`.
 """
 
 import ast
@@ -23,7 +25,8 @@ DYNAMIC = {
 }  # fmt: skip
 LISTING = {"glob", "iglob", "iterdir", "listdir", "rglob", "scandir", "walk"}
 DECLARED = re.compile(r"#\s*imports:\s*(.+)$")
-READS = re.compile(r"^\s*# reads: (.+)$", re.MULTILINE)
+READS = re.compile(r"^\s*# reads( the text of)?: (.+)$", re.MULTILINE)
+VISITS = re.compile(r"^# visits: (.+)$", re.MULTILINE)
 # What leads from a test to the repository.
 PLACES = {"tools.project", "tools.notebooks.places"}
 IMPORT = re.compile(r"(?:^|[;\n])\s*(?:from\s+([\w.]+)\s+import\s+\(?([\w, ]+)|import\s+([\w., ]+))")
@@ -65,6 +68,16 @@ class Project:
                 found.add(name)
                 waiting += self.direct(name) - found
         return sorted({name.removesuffix(PASSED_THROUGH) for name in found})
+
+    def visits(self, name: str) -> list[str] | None:
+        """The pages of the rendered book that a test says it visits; None if it does not say."""
+        text = (self.root / name).read_text(encoding="utf-8") if self.exists(name) else ""
+        said = VISITS.findall(text)
+        return re.findall(r"[\w/-]+\.html", " ".join(said)) if said else None
+
+    def reads(self, name: str) -> bool:
+        """Whether a test says what it reads in the repository."""
+        return self.exists(name) and bool(READS.search((self.root / name).read_text(encoding="utf-8")))
 
     def direct(self, name: str) -> set[str]:
         """The files that a file names by itself."""
@@ -182,9 +195,11 @@ class _Reader(ast.NodeVisitor):
             self.files |= project.everything
             return
         self.reads = READS.findall(text)
-        for pattern in " ".join(self.reads).replace("nothing else", "").replace(",", " ").split():
-            found = {path.relative_to(project.root).as_posix() for path in project.root.glob(pattern)}
-            self.files |= {name for name in found if project.exists(name)}
+        for as_text, patterns in self.reads:
+            for pattern in patterns.replace("nothing else", "").replace(",", " ").split():
+                found = {path.relative_to(project.root).as_posix() for path in project.root.glob(pattern)}
+                found = {name for name in found if project.exists(name) and not name.endswith(".pyc")}
+                self.files |= {name + PASSED_THROUGH for name in found} if as_text else found
         self.visit(tree)
 
     # Imports

@@ -16,7 +16,7 @@ import subprocess
 
 from tools import project
 from tools.notebooks.record import write_beside
-from tools.passed import circumstances
+from tools.passed import circumstances, rendered
 from tools.passed.dependencies import RECORDS, Project
 
 TOOL = pathlib.Path(__file__).parent
@@ -24,6 +24,8 @@ TOOL = pathlib.Path(__file__).parent
 REPORTS = ("__main__.py", "projection.py")
 # Of the units that are covered, one in so many runs nevertheless: other ones with each commit.
 SAMPLE = 10
+# The rendered book, of which some tests say what they visit.
+SITE = "_build/html"
 
 
 class Refused(Exception):
@@ -64,8 +66,10 @@ class Record:
         committed=False,
         python=None,
         root=project.ROOT,
+        site=None,
     ):
         self.environment, self.root = environment, root
+        self.site = site or pathlib.Path(os.environ.get("MLAX_SITE", root / SITE))
         self.path = root / RECORDS / f"{environment}-py{python or circumstances.python()}.jsonl"
         self._runner, self._project = list(runner), Project(root)
         self._settings = [*settings, *(circumstances.here() if installed is None else installed)]
@@ -83,11 +87,18 @@ class Record:
         """Everything of the project that a unit depends on."""
         return self._project.files(unit, *self._runner)
 
+    def says_what_it_needs(self, unit: str) -> bool:
+        """Whether a test that looks at the repository, or visits the rendered book, says what of it."""
+        in_site = unit.startswith("tests/site/")
+        return self._project.visits(unit) is not None if in_site else self._project.reads(unit)
+
     def key(self, unit: str) -> str:
         """Taken when it is first asked for, before the unit runs: what changes meanwhile has not passed."""
         if unit not in self._keys:
             contents = [(name, self._project.digest(name)) for name in self.files(unit)]
-            self._keys[unit] = digest(unit, self.environment, self._settings, contents, _tool())
+            pages = self._project.visits(unit) if unit.endswith(".py") else None
+            visited = [] if pages is None else rendered.visited(self.site, pages)
+            self._keys[unit] = digest(unit, self.environment, self._settings, contents, visited, _tool())
         return self._keys[unit]
 
     def covers(self, unit: str) -> bool:

@@ -16,6 +16,10 @@ import yaml
 from tools.notebooks import build as notebooks
 from tools.notebooks.places import Book
 
+# What the page is made with. Its exercise is its own, so it does not depend on those of the book.
+# reads the text of: tests/site/gallery/gallery.md, tests/site/gallery/stored/*/*.png, pyproject.toml, _config.yml, book/_static/**/*
+# reads the text of: book/_templates/**/*, tools/*.py, tools/notebooks/*, tools/site/*, mlax_tutorial/*.py, mlax_tutorial/checking/**/*
+# reads the text of: mlax_tutorial/inspection/**/*, mlax_tutorial/nn/**/*, mlax_tutorial/optim/**/*, mlax_tutorial/viz/**/*
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
 STORED = HERE / "stored"
@@ -30,18 +34,19 @@ GLOSSARY = """# Glossary
 
 How JAX writes down a program: typed inputs, one *equation* for each `primitive`, and what is returned.
 """
-# The exercise of the gallery, which is none of the book's.
+# The exercise of the gallery, which is none of the book's. (To import the module here, which the book's extension has done, would
+# be to depend on all exercises, since that is what it imports.)
 EXTENSION = """
-import types
-from tools.site import exercises
+import sys, types
 
 HALVE = types.SimpleNamespace(
     name="halve", title="Halve every element", hints=("A number has a `half`.", "Divide by *two*."),
     solution_text=lambda: "def halve(x):\\n    return x / 2  # a line that ends at column 88 " + "-" * 27,
 )
-exercises._exercise = lambda chapter, name: HALVE
 
 def setup(app):
+    app.setup_extension("tools.site.extension")
+    sys.modules["tools.site.exercises"]._exercise = lambda chapter, name: HALVE
     return {}
 """
 

@@ -7,8 +7,9 @@ from tools.site import browser
 
 
 @pytest.fixture(scope="session")
-def gallery(tmp_path_factory, made_once):
+def gallery(tmp_path_factory, made_once, elsewhere):
     """The address of the page of all components."""
     made_once("gallery")
     with browser.serve(page_of_all.build(tmp_path_factory.mktemp("gallery"))) as served:
+        elsewhere.append(served)
         yield served

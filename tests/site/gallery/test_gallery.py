@@ -9,7 +9,9 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from tests.site import gallery as page_of_all
 from tests.site.gallery import pictures
-from tools.site import accessibility, browser
+from tools.site import accessibility
+
+# visits: nothing of the book
 
 
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)
@@ -134,7 +136,3 @@ def test_a_hairline_is_not_seen():
     """What the comparison cannot tell is known, too: a line of a pixel, hardly darker than the paper, is within its tolerance."""
     whole = stored("table")
     assert not pictures.differences(whole, painted(whole, (0, 40, 600, 40), (243, 240, 232)))
-
-
-def test_the_gallery_is_no_part_of_the_book(site):
-    assert not [name for name in browser.pages(site) if "gallery" in name]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tools import project
 from tools.site import browser, sight
+
+# visits: nothing of the book
 
 
 @pytest.fixture
@@ -259,46 +260,3 @@ def test_a_search_hit_is_in_view(opened, gallery, fault):
     page.wait_for_timeout(400)
     box = hit.bounding_box()
     assert (50 < box["y"] < 880) == (not fault), box
-
-
-# --- the whole page ---
-
-
-def test_a_wide_screen_has_no_islands(page):
-    page.set_viewport_size({"width": 1920, "height": 1000})
-    page.goto("/book/glossary.html")
-    boxes = {name: page.locator(name).first.bounding_box() for name in
-             (".bd-sidebar-primary", "#book", "footer.bd-footer-content p", ".bd-article-container")}  # fmt: skip
-    assert boxes[".bd-sidebar-primary"]["x"] <= 1
-    middle = {name: box["x"] + box["width"] / 2 for name, box in boxes.items()}
-    assert abs(middle["footer.bd-footer-content p"] - middle[".bd-article-container"]) < 12, middle
-
-
-@pytest.mark.parametrize("system", ["light", "dark"])
-def test_the_corners_of_the_hero_are_paper_in_the_dark(chromium, address, system):
-    with chromium.new_context(color_scheme=system, viewport={"width": 1280, "height": 900}) as context:
-        context.add_init_script("localStorage.setItem('mode', 'dark'); localStorage.setItem('theme', 'dark')")
-        page = context.new_page()
-        page.goto(f"{address}/book/welcome.html")
-        browser.settle(page)
-        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-        picture = pixels(page.locator("#book img[src$='hero.svg']").screenshot())
-        for corner in (picture[0, 0], picture[0, -1], picture[-1, 0], picture[-1, -1]):
-            assert corner.max() < 60, corner
-
-
-def test_the_skip_link_leads_into_the_text(page):
-    page.goto("/book/glossary.html")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_url("**#main-content")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('#book') !== null")
-
-
-def test_the_readme_leads_to_the_pages_and_says_how_to_get_them():
-    text = (project.ROOT / "README.md").read_text(encoding="utf-8")
-    pages = project.page_url("book/welcome").removesuffix("/book/welcome.html")
-    assert f"<{pages}>" in text or f"({pages}" in text
-    assert f"git clone {project.repository()}" in text
-    assert text.count(f"]({pages}/book/") >= 12, "the table of chapters leads to the pages"

@@ -1,0 +1,41 @@
+"""What the tests of this project depend on: no more than they must, or nothing would ever be left out."""
+
+import pytest
+
+from tools.passed.dependencies import Project
+from tools.passed.pages import MODULE
+
+
+def test_what_leaves_much_to_remember():
+    """One import that nobody can follow, and each exercise depends on everything: nothing would ever be left out."""
+    here = Project()
+    for unit in here.listed("tests/exercises"):
+        folder, _, name = unit.rpartition("/")
+        if folder.count("/") == 2 and not name.startswith("_"):
+            others = [
+                file
+                for file in here.files(unit)
+                if file.startswith(("book/", "tests/library/", "tests/notebooks/"))
+            ]
+            assert not others, f"{unit} depends on {others[0]} and {len(others) - 1} more"
+
+
+def test_a_page_depends_on_its_visitors_alone():
+    """The name of another test in a string of the site's conftest, and each commit would make all pages be visited again."""
+    others = [file for file in Project().files(MODULE) if file.startswith(("book/", "mlax_tutorial/nn/"))]
+    assert not others, f"a page depends on {others[0]} and {len(others) - 1} more"
+
+
+@pytest.mark.parametrize(
+    ("unit", "chapters"),
+    [
+        ("tests/site/gallery/test_gallery.py", set()),
+        ("tests/site/gallery/test_sight.py", set()),
+        ("tests/site/test_live.py", {"tracing", "welcome"}),
+    ],
+)
+def test_who_visits_few_pages_depends_on_few_exercises(unit, chapters):
+    here = Project()
+    assert here.visits(unit) is not None
+    found = {file.split("/")[2] for file in here.files(unit) if file.startswith("mlax_tutorial/exercises/")}
+    assert found - {"__init__.py"} == chapters
