@@ -1,7 +1,5 @@
 """The pages of reference that hold code: it runs, and what they say of names is so."""
 
-# reads: book/*.md
-
 import dataclasses
 import doctest
 import pathlib

@@ -1,4 +1,4 @@
-"""The reader's way: marks in the contents, what is planned, going on, keys, as they show in a browser."""
+"""The reader's way: from the README to the pages, marks in the contents, what is planned, going on, keys, as they show in a browser."""
 
 import io
 import re
@@ -300,3 +300,10 @@ def test_the_readme_leads_to_the_pages_and_says_how_to_get_them():
 
 def test_the_page_of_all_components_is_no_part_of_the_book(site):
     assert not [name for name in browser.pages(site) if "gallery" in name]
+
+
+def test_what_the_browser_asks_for_is_noted(page, address, asked):
+    """Or else tests that say which pages they visit (`# visits:`) could visit others."""
+    before = len(asked)
+    page.goto("/book/glossary.html")
+    assert f"{address}/book/glossary.html" in asked[before:]

@@ -1,5 +1,7 @@
 """What the tests of this project depend on: no more than they must, or nothing would ever be left out."""
 
+import re
+
 import pytest
 
 from tools.passed.dependencies import Project
@@ -39,3 +41,13 @@ def test_who_visits_few_pages_depends_on_few_exercises(unit, chapters):
     assert here.visits(unit) is not None
     found = {file.split("/")[2] for file in here.files(unit) if file.startswith("mlax_tutorial/exercises/")}
     assert found - {"__init__.py"} == chapters
+
+
+def test_the_gallery_says_all_that_it_executes():
+    """It reads files by a list, since its page is no notebook of the book: what that imports must be on the list."""
+    here = Project()
+    page = (here.root / "tests/site/gallery/gallery.md").read_text(encoding="utf-8")
+    packages = re.findall(r"^from mlax_tutorial import (\w+)$", page, re.MULTILINE)
+    assert {"nn", "viz"} <= set(packages) and page.count("import mlax_tutorial") == 0
+    executed = here.files(*(file for name in packages for file in here.package(f"mlax_tutorial.{name}")))
+    assert not set(executed) - set(here.files("tests/site/gallery/test_gallery.py"))

@@ -14,6 +14,7 @@ from tools.passed.plugin import _options
 
 # reads: nothing else
 UNIT = "tests/test_sums.py"
+VISITOR = "tests/site/test_visitor.py"
 FILES = {
     "pytest.ini": "[pytest]\npythonpath = .\npython_files = test_*.py\n",
     "package/__init__.py": "",
@@ -32,6 +33,8 @@ FILES = {
 DYNAMIC = "import importlib\n\ndef load(name):\n    return importlib.import_module(name){comment}\n"
 
 
+# What may be set where these tests run, `make test-all` or CI.
+HERE = ("CI", "MLAX_RECORD", "MLAX_SITE", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER")
 LAZY = """
 import importlib
 
@@ -45,7 +48,7 @@ def __getattr__(name):
 @pytest.fixture(autouse=True)
 def plain(monkeypatch):
     """As on a developer's machine; and no unit is in the tenth that runs nevertheless."""
-    for name in ("CI", "MLAX_RECORD", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER"):
+    for name in HERE:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Record, "_is_sampled", lambda self, unit: False)
 
@@ -211,6 +214,8 @@ def test_what_a_package_imports_when_it_is_asked(root, text, runs):
         ("# reads: package/*.csv\nROOT = pathlib.Path(__file__).parents[1]", "package/table.csv"),
         ("# reads the text of: package/*.csv\nROOT = pathlib.Path(__file__).parents[1]", "package/table.csv"),
         ("# reads: package/sums.py", "package/deepest.py"),
+        ("# reads: package/no_such_file.py", "package/unrelated.py"),
+        ("# reads the text of: package/no_such_file.py", "package/unrelated.py"),
         ("def broken(:", "package/unrelated.py"),
     ],
 )
@@ -399,7 +404,8 @@ def test_what_runs_from_the_last_commit_must_be_committed(root):
 def run(root, *arguments, environment):
     """What pytest said."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tools.passed.plugin"]
-    env = os.environ | {"PYTHONPATH": str(project.ROOT), "CI": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    plain = {name: value for name, value in os.environ.items() if name not in HERE}
+    env = plain | {"PYTHONPATH": str(project.ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [*command, "--passed", environment, *arguments], cwd=root, env=env, capture_output=True, text=True
     )
@@ -456,6 +462,10 @@ def test_a_run_of_a_part_remembers_nothing_and_leaves_nothing_out(root, environm
         ("tests/site/test_more.py", "# reads: nothing else\n", False),
         ("tests/site/test_more.py", "# visits: nothing of the book\n", True),
         ("tests/site/test_more.py", "# visits: book/jit.html\n", True),
+        ("tests/site/test_more.py", "# visits: book/jit.html, book/vmap.html\n", True),
+        ("tests/site/test_more.py", "# visits: book/jit\n", False),
+        ("tests/site/test_more.py", "# visits: nothing\n", False),
+        ("tests/site/test_more.py", "# visits: book/jit.html and others\n", False),
         ("tests/test_requirements.py", "# reads: package/table.csv\n", True),
     ],
 )
@@ -468,6 +478,23 @@ def test_what_looks_at_the_repository_always_runs_unless_it_says_what_it_needs(
     assert (name in passed.units()) == left_out
     if left_out and not passed._is_sampled(name):
         assert "3 units" in run(root, "tests", environment=environment)[1]
+
+
+def test_what_says_so_only_while_it_runs_is_not_remembered(root, environment):
+    """Its key would be that of a text that nobody ran."""
+    name = "tests/site/test_more.py"
+    more = "from pathlib import Path\n\ndef test_more():\n    path = Path(__file__)\n    path.write_text('# visits: nothing of the book\\n' + path.read_text())\n"
+    write(root, name, more)
+    run(root, "tests", environment=environment)
+    assert Record(environment, root=root).says_what_it_needs(name)
+    assert name not in Record(environment, root=root).units()
+
+
+def test_another_site_is_not_remembered(root, monkeypatch):
+    write(root, VISITOR, "# visits: nothing of the book\n")
+    assert Record("here", root=root).says_what_it_needs(VISITOR)
+    monkeypatch.setenv("MLAX_SITE", str(root / "another"))
+    assert not Record("here", root=root).says_what_it_needs(VISITOR)
 
 
 @pytest.mark.parametrize(
@@ -581,8 +608,6 @@ def test_a_page_that_failed_or_vanished_loses_its_line(site):
 
 # A test that says which pages it visits
 
-VISITOR = "tests/site/test_visitor.py"
-
 
 @pytest.mark.parametrize(
     ("says", "changed"),
@@ -626,10 +651,17 @@ def test_a_visitor_runs_again_with_another_browser(site, monkeypatch):
         ("http://127.0.0.1:1/book/vmap.html?token=1#there", ["book/vmap.html"]),
         ("http://127.0.0.1:1/_static/searchindex.js", ["_static/searchindex.js"]),
         ("http://127.0.0.1:1/_static/style.css", []),
+        ("http://127.0.0.1:1/_images/plot.png", []),
+        ("http://127.0.0.1:1/", ["index.html"]),
+        ("http://127.0.0.1:1/book/a%20page.html", ["book/a page.html"]),
+        ("http://127.0.0.1:1/_sources/book/jit.ipynb", ["_sources/book/jit.ipynb"]),
         ("http://127.0.0.1:1/nowhere.html", []),
         ("http://127.0.0.1:2/book/vmap.html", []),
     ],
 )
-def test_a_page_that_was_visited_and_not_named_is_found(site, asked, found):
+def test_what_was_asked_for_and_is_not_in_the_key_is_found(site, asked, found):
+    for name in ("index.html", "book/a page.html", "_sources/book/jit.ipynb"):
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).touch()
     said = rendered.unsaid(["book/jit.html"], [asked, "data:,"], site, ["http://127.0.0.1:2"])
     assert said == found

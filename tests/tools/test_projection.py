@@ -6,7 +6,14 @@ from tools.passed import Record, projection, record
 
 CHAPTER, ANSWERS, LAWS = "book/jit.ipynb", "tests/exercises/jit/counter.py", "tests/library/test_laws.py"
 
-CONTENTS = {CHAPTER: '{"cells": []}', ANSWERS: "", LAWS: "from mlax_tutorial.nn import layer"}
+VISITOR = "tests/site/test_live.py"
+
+CONTENTS = {
+    CHAPTER: '{"cells": []}',
+    ANSWERS: "",
+    LAWS: "from mlax_tutorial.nn import layer",
+    VISITOR: "# visits: book/jit.html\n",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +64,9 @@ def test_what_does_not_depend_on_the_core_is_left_out_when_it_changes(tmp_path):
     table = projection.table(tmp_path, chapters=2, exercises=3)
     # the laws, and a tenth of 1 + 2 minutes; of 2 + 6; in CI a tenth of the oldest JAX's answers, too
     assert minutes(table, "`make test`, the library's core changed") == [4.3, 4.8]
-    assert minutes(table, "`.ci/run`, the library's core changed") == [4.5, 5.4]
+    assert minutes(table, "`.ci/run`, likewise, nothing recorded") == [4.5, 5.4]
+    # after `make test` a tenth of everything
+    assert minutes(table, "`.ci/run`, likewise, what `make test` then recorded") == [0.9, 1.8]
     assert minutes(table, "`make test`, fresh clone") == [0.7, 1.2]
 
 
@@ -74,6 +83,14 @@ def test_a_file_that_did_not_run_here_counts_with_the_seconds_on_record(tmp_path
     programs.clock.unlink()  # programs have none
     # two workers: 1 + 2 minutes on the newest JAX, 2 on the oldest
     assert minutes(projection.table(tmp_path, chapters=1, exercises=1), "`make test-all`")[0] == 5
+
+
+def test_a_file_counts_once_and_a_visitor_depends_on_the_chapters_of_its_pages(tmp_path):
+    """The clock of the pages may hold what is remembered with the tests today."""
+    project(tmp_path, {"newest": {CHAPTER: 120.0, VISITOR: 240.0}}, remembered=[CHAPTER, VISITOR])
+    Record("pages", root=tmp_path).measured({VISITOR: 240.0})
+    assert minutes(projection.table(tmp_path, 1, 1), "`make test-all`")[0] == 3
+    assert projection._dependent(tmp_path, [VISITOR], CHAPTER) == {VISITOR}
 
 
 def test_a_record_that_was_edited_is_told(tmp_path):

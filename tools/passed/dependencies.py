@@ -27,6 +27,7 @@ LISTING = {"glob", "iglob", "iterdir", "listdir", "rglob", "scandir", "walk"}
 DECLARED = re.compile(r"#\s*imports:\s*(.+)$")
 READS = re.compile(r"^\s*# reads( the text of)?: (.+)$", re.MULTILINE)
 VISITS = re.compile(r"^# visits: (.+)$", re.MULTILINE)
+NO_PAGE, PAGE = "nothing of the book", re.compile(r"[\w/-]+\.html")
 # What leads from a test to the repository.
 PLACES = {"tools.project", "tools.notebooks.places"}
 IMPORT = re.compile(r"(?:^|[;\n])\s*(?:from\s+([\w.]+)\s+import\s+\(?([\w, ]+)|import\s+([\w., ]+))")
@@ -70,10 +71,13 @@ class Project:
         return sorted({name.removesuffix(PASSED_THROUGH) for name in found})
 
     def visits(self, name: str) -> list[str] | None:
-        """The pages of the rendered book that a test says it visits; None if it does not say."""
+        """The pages of the rendered book that a test says it visits; None if it does not say, or not so that it can be read."""
         text = (self.root / name).read_text(encoding="utf-8") if self.exists(name) else ""
         said = VISITS.findall(text)
-        return re.findall(r"[\w/-]+\.html", " ".join(said)) if said else None
+        if said == [NO_PAGE]:
+            return []
+        pages = [page.strip() for line in said for page in line.split(",")]
+        return pages if pages and all(map(PAGE.fullmatch, pages)) else None
 
     def reads(self, name: str) -> bool:
         """Whether a test says what it reads in the repository."""
@@ -199,6 +203,8 @@ class _Reader(ast.NodeVisitor):
             for pattern in patterns.replace("nothing else", "").replace(",", " ").split():
                 found = {path.relative_to(project.root).as_posix() for path in project.root.glob(pattern)}
                 found = {name for name in found if project.exists(name) and not name.endswith(".pyc")}
+                if not found:  # the comment is out of date
+                    self.files |= project.listed(".")
                 self.files |= {name + PASSED_THROUGH for name in found} if as_text else found
         self.visit(tree)
 

@@ -87,6 +87,7 @@ class _Controller(_LeftOut):
             config.getoption("--passed"), settings=options, runner=_runner(config), root=self.root
         )
         self.collected = collections.defaultdict(set)
+        self.recordable = set()  # those whose key was taken before they ran
         self.outcomes = collections.defaultdict(dict)  # unit -> test -> whether it passed
         self.seconds = collections.Counter()
         self.asked = [pathlib.Path(argument).resolve() for argument in config.args]
@@ -135,7 +136,8 @@ class _Controller(_LeftOut):
         for test in ids:
             unit = test.partition("::")[0]
             if unit not in self.collected and self._is_recordable(unit) and not self.foreign:
-                self.record.key(unit)  # before it runs
+                self.record.key(unit)
+                self.recordable.add(unit)
             self.collected[unit].add(test)
 
     # What became of them
@@ -159,14 +161,14 @@ class _Controller(_LeftOut):
             counted = {
                 unit: seconds
                 for unit, seconds in passed.items()
-                if self._is_recordable(unit) or not unit.startswith("tests/site/")
+                if unit in self.recordable or not unit.startswith("tests/site/")
             }
             self.record.measured(counted)
             self.record.note(
                 {
                     unit: self.seconds[unit] if self._passed(unit) else None
                     for unit in self.outcomes
-                    if self._is_recordable(unit)
+                    if unit in self.recordable
                 }
             )
 

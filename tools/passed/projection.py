@@ -48,10 +48,15 @@ def _records(root: pathlib.Path) -> dict[str, dict[str, float]]:
 def _dependent(root: pathlib.Path, units, file: str) -> set[str]:
     """Those that run again when a file changes. A page does if its chapter does, whose outputs may be others then."""
     project = Project(root)
-    sources = {
-        unit: unit.removesuffix(".html") + ".ipynb" if unit.endswith(".html") else unit for unit in units
-    }
-    return {unit for unit, name in sources.items() if (root / name).exists() and file in project.files(name)}
+
+    def sources(unit):
+        pages = [unit] if unit.endswith(".html") else project.visits(unit) or []
+        return [unit, *(page.removesuffix(".html") + ".ipynb" for page in pages)]
+
+    def files(unit):
+        return project.files(*(name for name in sources(unit) if project.exists(name)))
+
+    return {unit for unit in units if file in files(unit)}
 
 
 def _minutes(
@@ -75,6 +80,8 @@ def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
         for path in (root / ".cache/passed").glob("*.json")
     }
     environments = {name: records.get(name, {}) | clocks.get(name, {}) for name in sorted(records | clocks)}
+    tests, pages = (environments.get(name, {}) for name in TEST)
+    environments |= {TEST[1]: {unit: pages[unit] for unit in pages if unit not in tests}} if pages else {}
     remembered = {name: set(records.get(name, {})) for name in environments}
     now = {"chapter": len(list((root / "book").glob("*.ipynb"))), "exercise": _exercises(root), "fixed": 1}
     then = {"chapter": chapters, "exercise": exercises, "fixed": 1}
@@ -97,10 +104,10 @@ def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
     same = dict.fromkeys(now, 1.0)
     dependent = {name: _dependent(root, units, CORE) for name, units in environments.items()}
     beside = {name: remembered[name] - dependent[name] for name in environments}
+    tested = beside | {name: remembered[name] for name in TEST if name in environments}
     nothing = dict.fromkeys(environments, set())
     for command, names, left_out, changed in [
         ("`make test`, fresh clone", TEST, remembered, ()),
-        (f"`make test`, the library's core changed (`{CORE}`)", TEST, beside, ()),
         ("`.ci/run`, one chapter changed", environments, remembered, ("chapter",)),
         (
             "`.ci/run`, one exercise changed, and so its chapter",
@@ -108,7 +115,9 @@ def table(root: pathlib.Path, chapters: int, exercises: int) -> str:
             remembered,
             ("exercise", "chapter"),
         ),
-        (f"`.ci/run`, the library's core changed (`{CORE}`)", environments, beside, ()),
+        (f"`make test`, the library's core changed (`{CORE}`)", TEST, beside, ()),
+        ("`.ci/run`, likewise, what `make test` then recorded is committed", environments, tested, ()),
+        ("`.ci/run`, likewise, nothing recorded", environments, beside, ()),
         ("`make test-all`: all files", environments, nothing, ()),
     ]:
         found = [name for name in names if name in environments]

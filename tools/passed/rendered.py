@@ -11,6 +11,8 @@ from tools.site import browser
 
 # Sphinx writes a style sheet's hash into the address in its second run, and not in its first; the sheet itself is in the key.
 VERSION = re.compile(rb"\?v=[0-9a-f]{8}")
+# What the key of any page holds, but for the index of the search.
+HELD = ("_static/", "_images/")
 PICTURE = re.compile(rb'"((?:\.\./)*_images/[^"]+)"')
 
 
@@ -45,14 +47,12 @@ def visited(site: pathlib.Path, pages: list[str]) -> list[str]:
 
 
 def unsaid(pages: list[str], addresses: list[str], site: pathlib.Path, elsewhere=()) -> list[str]:
-    """Pages of the site, and indexes of its search, that were asked for though the visitor does not say so. Servers of other
-    sites are `elsewhere`."""
+    """Files of the site that were asked for though the visitor's key does not hold them. Servers of other sites are `elsewhere`."""
     asked = [urllib.parse.urlsplit(url) for url in addresses if not url.startswith(tuple(elsewhere))]
-    paths = {url.path.removeprefix("/") for url in asked if url.scheme == "http"}
-    there = [path for path in paths if (site / path).is_file()]
-    return sorted(
-        path for path in there if path not in pages and (path.endswith(".html") or _is_index(site / path))
-    )
+    paths = {urllib.parse.unquote(url.path).removeprefix("/") for url in asked if url.scheme == "http"}
+    files = {path + "index.html" if path.endswith("/") or not path else path for path in paths}
+    held = {path for path in files if path in pages or path.startswith(HELD) and not _is_index(site / path)}
+    return sorted(path for path in files - held if (site / path).is_file())
 
 
 def _is_index(path: pathlib.Path) -> bool:
