@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tools.site import browser, inspection, search
 
@@ -73,8 +74,7 @@ def test_sections_are_found_as_one_types_and_open_at_the_hit(page):
     page.goto("/book/glossary.html")
     page.keyboard.press("Control+k")
     page.keyboard.type("static_argn")
-    hits(page).first.wait_for()
-    assert "Static arguments: static_argnames" in hits(page).first.inner_text()
+    expect(hits(page).first).to_contain_text("Static arguments: static_argnames")  # once all of it is typed
     page.keyboard.type("qwertz")
     page.locator(".book-search-status").get_by_text("did not match any documents").wait_for()
     assert hits(page).count() == 0
@@ -87,10 +87,11 @@ def test_sections_are_found_as_one_types_and_open_at_the_hit(page):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     page.wait_for_url("**/jit.html#static-arguments-static-argnames")
-    found = page.locator("#book .highlighted").first
-    found.wait_for()
-    page.wait_for_timeout(300)
-    assert 50 < page.locator("#static-arguments-static-argnames .highlighted").first.bounding_box()["y"] < 880
+    page.locator("#book .highlighted").first.wait_for()
+    page.wait_for_function("""() => {
+        const { top } = document.querySelector("#static-arguments-static-argnames .highlighted").getBoundingClientRect();
+        return top > 50 && top < 880;
+    }""")
 
 
 def test_names_terms_and_words_come_first_where_they_are_taught(page):
