@@ -43,6 +43,14 @@ def test_who_visits_few_pages_depends_on_few_exercises(unit, chapters):
     assert found - {"__init__.py"} == chapters
 
 
+@pytest.mark.parametrize(
+    "unit",
+    ["tests/notebooks/test_run.py", "tests/notebooks/test_validation.py", "tests/tools/test_passed.py"],
+)
+def test_tests_of_tools_that_say_what_they_read_do_not_depend_on_all_files(unit):
+    assert Project().reads(unit) and "CHANGELOG.md" not in Project().files(unit)
+
+
 def test_the_gallery_says_all_that_it_executes():
     """It reads files by a list, since its page is no notebook of the book: what that imports must be on the list."""
     here = Project()
