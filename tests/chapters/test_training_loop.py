@@ -12,7 +12,7 @@ import pytest
 from mlax_tutorial import saving, training
 from tests.chapters import assembled
 
-BOOK = pathlib.Path(__file__).parent.parent.parent / "book" / "_src"
+BOOK = pathlib.Path(__file__).parents[2] / "book" / "_src"
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """The example of the guide, in CONTRIBUTING.md, is found, graded and tested once its files are written."""
 
+# reads: nothing else
+
 import configparser
 import os
 import pathlib
@@ -12,7 +14,7 @@ import pytest
 
 import mlax_tutorial
 
-PACKAGE, TESTS = pathlib.Path(mlax_tutorial.__file__).parent, pathlib.Path(__file__).parent.parent
+PACKAGE, TESTS = pathlib.Path(mlax_tutorial.__file__).parent, pathlib.Path(__file__).parents[1]
 LISTING = "mlax_tutorial/exercises/welcome/__init__.py"
 EXERCISE, ANSWERS = "mlax_tutorial/exercises/welcome/halve.py", "tests/exercises/welcome/halve.py"
 

@@ -1,7 +1,5 @@
 """Loops that never end, in every place where one can stand, are stopped and reported."""
 
-import time
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,10 +72,8 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_an_endless_loop_is_stopped_and_reported(name):
-    begun = time.perf_counter()
     with pytest.raises(LoopLimitError, match=r"1,000"):
         limit_loops(ENDLESS[name], LIMIT)(1.0)
-    assert time.perf_counter() - begun < 60  # generous: it would never end
 
 
 ENDING = {

@@ -13,7 +13,7 @@ import pytest
 
 from mlax_tutorial import nn, optim, precision, saving, training
 
-BOOK = pathlib.Path(__file__).parent.parent.parent / "book"
+BOOK = pathlib.Path(__file__).parents[2] / "book"
 ROW = re.compile(r"^\| `(?P<theirs>.+?)`.* \| (?P<ours>.*) \|$", re.MULTILINE)
 NAMES = {"jax": jax, "jnp": jnp, "np": np, "optax": optax, "nn": nn, "optim": optim, "precision": precision,
          "saving": saving, "training": training, "dataclasses": dataclasses}  # fmt: skip

@@ -51,6 +51,18 @@ def test_tests_of_tools_that_say_what_they_read_do_not_depend_on_all_files(unit)
     assert Project().reads(unit) and "CHANGELOG.md" not in Project().files(unit)
 
 
+def test_who_climbs_to_the_repository_can_be_seen_to():
+    """`.parents` means: it may read everything, unless a comment says what. Steps of `.parent` are not looked for."""
+    here = Project()
+    climbs = re.compile(r"__file__\)(\.resolve\(\))?(\.parent){2}")
+    found = [
+        name
+        for name in here.listed("tests")
+        if name.endswith(".py") and climbs.search((here.root / name).read_text(encoding="utf-8"))
+    ]
+    assert not found, f"write `.parents[n]`, or take `tools.project.ROOT`: {found}"
+
+
 def test_the_gallery_says_all_that_it_executes():
     """It reads files by a list, since its page is no notebook of the book: what that imports must be on the list."""
     here = Project()

@@ -382,6 +382,13 @@ def test_a_tenth_runs_nevertheless_another_one_with_each_commit(root, monkeypatc
     assert sampled("one") == first
 
 
+def test_what_is_in_the_tenth_is_not_left_out(root, monkeypatch):
+    Record("here", root=root).passed(UNIT, 1)
+    assert ask(root)
+    monkeypatch.setattr(Record, "_is_sampled", lambda self, unit: True)
+    assert not ask(root)
+
+
 def git(root, *arguments):
     identity = ["-c", "user.name=Someone", "-c", "user.email=someone@example.org"]
     subprocess.run(["git", *identity, *arguments], cwd=root, check=True, capture_output=True)

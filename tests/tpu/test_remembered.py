@@ -144,6 +144,13 @@ def test_everything_is_compiled_if_asked_for(root, monkeypatch):
     assert visit(root, double) == 1
 
 
+def test_what_is_in_the_tenth_is_compiled_again(root, monkeypatch):
+    visit(root, double, triple)
+    sampled = fingerprint(lowered(triple))
+    monkeypatch.setattr(Programs, "_is_sampled", lambda self, unit: unit.endswith(sampled))
+    assert visit(root, double, triple) == 1
+
+
 def test_in_ci_nothing_is_written(root, monkeypatch):
     monkeypatch.setenv("CI", "true")
     assert visit(root, double) == 1
