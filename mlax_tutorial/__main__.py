@@ -82,7 +82,7 @@ def _list(options):
         done, count, left = done + len(passed), count + len(exercises), left + open_minutes
         rest = f", {open_minutes} min left" if open_minutes else ""
         print(
-            f"{catalog.title(chapter)}: {len(passed)} of {len(exercises)} done, {_minutes(passed)} min{rest}"
+            f"{catalog.title(chapter)}: {len(passed)} of {len(exercises)} done ({_minutes(passed)} min){rest}"
         )
         width = max([len(exercise.name) for exercise in exercises], default=0)
         for exercise in exercises:

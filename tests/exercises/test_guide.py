@@ -16,6 +16,11 @@ import mlax_tutorial
 
 PACKAGE, TESTS = pathlib.Path(mlax_tutorial.__file__).parent, pathlib.Path(__file__).parents[1]
 LISTING = "mlax_tutorial/exercises/welcome/__init__.py"
+COMMAND_LINE = [
+    "tests/checking/__init__.py",
+    "tests/checking/conftest.py",
+    "tests/checking/test_command_line.py",
+]
 EXERCISE, ANSWERS = "mlax_tutorial/exercises/welcome/halve.py", "tests/exercises/welcome/halve.py"
 
 
@@ -34,8 +39,9 @@ def copy(tmp_path_factory):
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, root / "mlax_tutorial", ignore=ignored)
     shutil.copytree(TESTS / "exercises", root / "tests" / "exercises", ignore=ignored)
-    for name in ("__init__.py", "conftest.py", "settings.py"):
-        shutil.copy(TESTS / name, root / "tests")
+    (root / "tests" / "checking").mkdir()
+    for name in ("tests/__init__.py", "tests/conftest.py", "tests/settings.py", *COMMAND_LINE):
+        shutil.copy(TESTS.parent / name, root / name)
     ini = configparser.ConfigParser()
     ini.read(TESTS.parent / "pytest.ini")
     (root / "pytest.ini").write_text(f"[pytest]\npython_files = {ini['pytest']['python_files']}\n")
@@ -78,6 +84,13 @@ def test_the_example_is_found_and_graded(copy):
     status, said = python(copy, "-c", program)
     assert status == 0 and "halve: passed" in said and "halve: not yet right" in said, said
     assert "def halve(x):" in said
+
+
+def test_the_command_line_still_passes(copy):
+    """Its tests name no number and no neighbor that a new exercise changes."""
+    arguments = ("-q", "-p", "no:cacheprovider", "-k", "list or next or minutes", COMMAND_LINE[-1])
+    status, said = python(copy, "-m", "pytest", *arguments)
+    assert status == 0 and "passed" in said, said
 
 
 def test_the_example_is_tested(copy):

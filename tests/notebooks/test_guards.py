@@ -409,9 +409,29 @@ def test_an_exercise_without_its_heading(book):
 def test_a_heading_that_says_otherwise(book):
     with_exercise(book, "### Exercise: double ★☆☆ (5 min)")
     found = messages(book)
-    assert (
-        len(found) == 2 and "does not say what the files in mlax_tutorial/exercises/sample/ say" in found[1]
+    says = "'Exercise: double ★☆☆ (5 min)' should be 'Exercise: double ★★☆ (5 min)', as mlax_tutorial/exercises/sample/double.py says"
+    assert len(found) == 2 and says in found[1]
+
+
+def test_an_exercise_that_is_not_listed(book):
+    with_exercise(book, "### Exercise: double ★★☆ (5 min)\n\n### Exercise: halve ★★☆ (5 min)")
+    only(
+        book,
+        "'Exercise: halve ★★☆ (5 min)' is of an exercise that mlax_tutorial/exercises/sample/__init__.py does not list",
     )
+
+
+def test_exercises_listed_in_another_order(book):
+    with_exercise(book, "### Exercise: double ★★☆ (5 min)\n\n### Exercise: halve ★★☆ (5 min)")
+    folder = book.package / "exercises" / "sample"
+    (folder / "halve.py").write_text(EXERCISE)
+    halve = LISTING.replace("double", "halve")
+    (folder / "__init__.py").write_text(LISTING + halve)
+    settle(book)
+    assert messages(book) == []
+    (folder / "__init__.py").write_text(halve + LISTING)
+    settle(book)
+    only(book, "sample/__init__.py does not list the exercises in this order: double, halve")
 
 
 # What readers see

@@ -407,16 +407,23 @@ def claims_have_verdicts(chapter: Chapter):
 
 
 def exercises_have_headings(chapter: Chapter):
-    """Stars and minutes stand in the chapter as the exercise has them, and each exercise stands there."""
+    """Stars and minutes stand in the chapter as the exercise has them, and each exercise stands there, in the listing's order."""
     written = exercises.headings(chapter.source.cells)
     folder = chapter.book.relative(exercises.folder(chapter.book, chapter.name))
     defined = {exercise.heading: exercise.name for exercise in exercises.defined(chapter.book, chapter.name)}
+    by_name = {name: heading for heading, name in defined.items()}
     for heading, name in defined.items():
         if heading not in written:
             yield f"{chapter.source.path}: {folder}/{name}.py has no heading in the chapter: write `### {heading}`"
     for heading in written:
-        if heading not in defined:
-            yield f"{chapter.source.path}: the heading {heading!r} does not say what the files in {folder}/ say"
+        name = heading.split()[1]
+        if name not in by_name:
+            yield f"{chapter.source.path}: the heading {heading!r} is of an exercise that {folder}/__init__.py does not list"
+        elif heading not in defined:
+            yield f"{chapter.source.path}: the heading {heading!r} should be {by_name[name]!r}, as {folder}/{name}.py says"
+    if set(written) == defined.keys() and written != list(defined):
+        order = ", ".join(defined[heading] for heading in written)
+        yield f"{chapter.source.path}: {folder}/__init__.py does not list the exercises in this order: {order}"
 
 
 # What readers see

@@ -51,10 +51,16 @@ def check(steady):
             _rate_is_known(seen[-1], seen, steadied, weights, gradient)
         expected = {"a": weights["a"] - float(rate) * gradient["a"]}
         checks.same(got, expected, input={"rate": rate})
+    if log[-1].endswith(": traced"):
+        raise Failed(
+            f"The second {rates[-1]} was traced, too, although it has the type of the first: call `jax.jit` once, and not at each step.",
+            shown=[("calls", "\n".join(log))],
+        )
     if len(seen) != 1:
         raise Failed(
-            f"The step was traced {len(seen)} times over {len(rates)} calls; it should be once. A number of Python's, of NumPy's and of JAX's "
-            "have three types: make one of them before the jitted function is called.",
+            f"The step was traced {len(seen)} times over {len(rates)} calls; it should be once. An integer has another dtype than a float, and "
+            "Python's numbers are weak where NumPy's and JAX's are not: make a float32 that is not weak of each rate, before the jitted function "
+            "is called.",
             shown=[("calls", "\n".join(log))],
         )
     if jnp.shape(seen[0]) != ():

@@ -12,17 +12,17 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-@answers.wrong("have three types")
+@answers.wrong("make a float32 that is not weak")
 def plain(step):
     return jax.jit(step)
 
 
-@answers.wrong("have three types")
+@answers.wrong("make a float32 that is not weak")
 def inside(step):
     return jax.jit(lambda weights, gradient, rate: step(weights, gradient, jnp.float32(rate)))
 
 
-@answers.wrong("have three types")
+@answers.wrong("make a float32 that is not weak")
 def asarray(step):
     jitted = jax.jit(step)
     return lambda weights, gradient, rate: jitted(weights, gradient, jnp.asarray(rate))
@@ -38,7 +38,7 @@ def not_jitted(step):
     return lambda weights, gradient, rate: step(weights, gradient, np.float32(rate))
 
 
-@answers.wrong("have three types")
+@answers.wrong("call `jax.jit` once")
 def each_time(step):
     return lambda weights, gradient, rate: jax.jit(lambda *a: step(*a))(weights, gradient, np.float32(rate))
 
