@@ -127,9 +127,9 @@ def test_minutes_are_summed_up_by_chapter(capsys, progress_file):
 # Which one is next
 
 
-def second(chapter):
-    """The name of a chapter's second exercise."""
-    return catalog.of(chapter)[1].name
+def exercise(chapter, index):
+    """An exercise of a chapter, by its place there."""
+    return f"{chapter}.{catalog.of(chapter)[index].name}"
 
 
 def following(capsys):
@@ -144,26 +144,25 @@ def test_next_begins_with_the_book(capsys, progress_file):
 
 def test_next_goes_on_where_the_reader_was_last(capsys, progress_file, noted):
     """And does not go back to chapters that they skipped."""
-    arrays, jit = (f"{chapter}.{catalog.of(chapter)[0].name}" for chapter in ("arrays", "jit"))
+    arrays, jit = exercise("arrays", 0), exercise("jit", 0)
     noted({arrays: ("passed", 1), jit: ("passed", 2)})
-    assert following(capsys) == (f"jit.{second('jit')}", "next in jit.")
+    assert following(capsys) == (exercise("jit", 1), "next in jit.")
     noted({arrays: ("passed", 2), jit: ("passed", 1)})
-    assert following(capsys) == (f"arrays.{second('arrays')}", "next in Arrays.")
+    assert following(capsys) == (exercise("arrays", 1), "next in Arrays.")
 
 
 def test_next_is_what_was_tried_and_not_solved(capsys, progress_file, noted):
     noted({"jit.traces": ("failed", 1), "jit.steady": ("failed", 3), "jit.jit_method": ("failed", 2)})
     assert following(capsys) == ("jit.steady", "you began it.")
-    noted({"arrays.lookup": ("failed", 1), f"jit.{catalog.of('jit')[0].name}": ("passed", 2)})
-    assert following(capsys) == (f"jit.{second('jit')}", "next in jit.")
+    noted({"arrays.lookup": ("failed", 1), exercise("jit", 0): ("passed", 2)})
+    assert following(capsys) == (exercise("jit", 1), "next in jit.")
 
 
 def test_next_takes_what_was_skipped_when_the_rest_is_done(capsys, progress_file):
     pass_chapters("jit", but="steady")
     assert following(capsys) == ("jit.steady", "you skipped it.")
     pass_chapters("jit")
-    first = catalog.of("compiling")[0].name
-    assert following(capsys) == (f"compiling.{first}", "the next chapter begins with it.")
+    assert following(capsys) == (exercise("compiling", 0), "the next chapter begins with it.")
     progress.record("arrays", "lookup", "failed")
     pass_chapters(*catalog.chapters()[catalog.chapters().index("jit") :])
     assert following(capsys) == ("welcome.double", "you skipped it.")
@@ -179,11 +178,11 @@ def test_next_after_a_further_try(capsys, progress_file, noted):
 
 def test_next_knows_the_files_of_the_first_edition(capsys, progress_file, noted):
     """They say on which day, and no more: of one day, what stands later in the book counts as later."""
-    arrays, jit = (f"{chapter}.{catalog.of(chapter)[0].name}" for chapter in ("arrays", "jit"))
+    arrays, jit = exercise("arrays", 0), exercise("jit", 0)
     noted({jit: ("passed", None), arrays: ("passed", None), "later.thing": ("failed", 9)})
-    assert following(capsys) == (f"jit.{second('jit')}", "next in jit.")
+    assert following(capsys) == (exercise("jit", 1), "next in jit.")
     noted({arrays: ("passed", None), jit: ("passed", 1)})
-    assert following(capsys) == (f"jit.{second('jit')}", "next in jit.")
+    assert following(capsys) == (exercise("jit", 1), "next in jit.")
 
 
 def test_reset_asks(progress_file):

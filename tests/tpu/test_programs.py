@@ -54,12 +54,8 @@ def test_programs_are_found():
     found = list(programs.compiled(notebook, lambda cell: 60))
     assert [one["function"] for one in found] == ["step", "run", "step", "count"]
     compiled = [one["programs"] for one in found]
-    assert [len(each) for each in compiled] == [
-        2,
-        1,
-        2,
-        1,
-    ]  # a batch of 16, or 24, is also split over eight chips
+    # A batch of 16, or 24, is also split over eight chips.
+    assert [len(each) for each in compiled] == [2, 1, 2, 1]
     assert all(seconds > 0 for each in compiled for seconds in each.values())
 
     known = {fingerprint for each in compiled[1:] for fingerprint in each}
