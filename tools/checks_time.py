@@ -3,8 +3,8 @@
     python -m tools.checks_time [CHAPTER | CHAPTER.EXERCISE ...]
     python -m tools.checks_time --programs CHAPTER.EXERCISE     also name what was compiled
 
-Seconds are those of the processor, not of the clock. What a reader's kernel has done before does not count: what is imported
-while the reader writes, and the first program of all, which costs more than others.
+Seconds are those of the processor, not of the clock. Two things do not count, because a reader's kernel has done them by then:
+what is imported while the reader writes, and what JAX sets up when it compiles the first program.
 """
 
 import argparse
@@ -20,7 +20,6 @@ import jax
 from mlax_tutorial.checking import catalog
 from mlax_tutorial.checking.outcome import PASSED
 
-PROGRAM = "python -m tools.checks_time"
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
@@ -28,7 +27,7 @@ def measured(name):
     """Two calls: processor seconds and the names of the programs that were compiled, for each; and the outcome."""
     chapter, _, name = name.partition(".")
     exercise = next(exercise for exercise in catalog.of(chapter) if exercise.name == name)
-    jax.jit(lambda x: x + 1)(1.0)
+    jax.jit(lambda x: x + 1)(1.0)  # the chapter's cells have run: JAX has set up what it needs to compile
     programs = []
 
     def listen(event, duration, **details):
@@ -54,22 +53,17 @@ def in_a_new_process(name):
 
 
 def chosen(names):
-    """The exercises of these names, or all of them where none is given; a name that fits none is an error."""
-    every = [
-        f"{chapter}.{exercise.name}" for chapter in catalog.chapters() for exercise in catalog.of(chapter)
-    ]
-    for name in names:
-        if not any(name in (one, one.partition(".")[0]) for one in every):
-            raise SystemExit(
-                f"There is no chapter and no exercise {name!r}. {PROGRAM} takes CHAPTER or CHAPTER.EXERCISE."
-            )
-    return [one for one in every if not names or one in names or one.partition(".")[0] in names]
+    for chapter in catalog.chapters():
+        for exercise in catalog.of(chapter):
+            name = f"{chapter}.{exercise.name}"
+            if not names or chapter in names or name in names:
+                yield name
 
 
 def line(name, found):
     (first, second), (one, two) = found["seconds"], found["programs"]
-    passed = "" if found["status"] == PASSED else f"  its solution: {found['status']}"
-    return f"{first:6.2f} s, again {second:5.2f} s, compiled {len(one):3} and {len(two):2}  {name}{passed}"
+    remark = "" if found["status"] == PASSED else f"  its solution: {found['status']}"
+    return f"{first:6.2f} s, again {second:5.2f} s, compiled {len(one):3} and {len(two):2}  {name}{remark}"
 
 
 def report(rows):
@@ -86,7 +80,7 @@ def report(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tools.checks_time", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]")
     parser.add_argument("--programs", action="store_true", help="name the programs that were compiled")
     parser.add_argument("--measure", metavar="CHAPTER.EXERCISE", help=argparse.SUPPRESS)
@@ -94,6 +88,10 @@ def main():
     if options.measure:
         print(json.dumps(measured(options.measure)))
         return
+    for name in options.names:
+        if not any(chosen([name])):
+            known = list(chosen([name.partition(".")[0]])) or catalog.chapters()
+            parser.error(f"no chapter and no exercise {name!r}; there are: {', '.join(known)}")
     rows = {}
     for name in chosen(options.names):
         rows[name] = in_a_new_process(name)
