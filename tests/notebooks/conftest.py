@@ -27,12 +27,14 @@ README = "# Title\n\n<!-- chapters:begin -->\n<!-- chapters:end -->\n\nThe end.\
 
 
 def new_book(root: pathlib.Path) -> Book:
-    """A repository with a package of one number and one chapter, not yet built."""
+    """A repository with a package of one number, and what checks it, and one chapter, not yet built."""
     book = Book(root)
     book.sources.mkdir(parents=True)
-    book.package.mkdir()
+    (book.package / "checking" / "laws").mkdir(parents=True)
     (root / "pyproject.toml").write_text(PYPROJECT)
-    (book.package / "__init__.py").write_text("ANSWER = 42\n")
+    (book.package / "__init__.py").write_text("import mlax_tutorial.checking.laws\n\nANSWER = 42\n")
+    for module in ("checking", "checking/laws"):
+        (book.package / module / "__init__.py").touch()
     (book.folder / "conftest.py").write_text("from tools.notebooks.validation import *  # noqa: F403\n")
     book.readme.write_text(README)
     book.claims.write_text(json.dumps({"X1": {"statement": "a third is no decimal", "chapters": ["sample"]}}))

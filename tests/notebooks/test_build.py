@@ -141,13 +141,16 @@ def test_what_a_chapter_depends_on(book):
         return why
 
     assert reason() is None
-    module = book.package / "__init__.py"
-    assert record.load(book)["sample"]["modules"] == ["mlax_tutorial/__init__.py"]
+    module, checking = book.package / "__init__.py", book.package / "checking"
+    laws = checking / "laws" / "__init__.py"
+    assert record.load(book)["sample"]["modules"] == [book.relative(module), book.relative(laws)]
     assert (
         with_change(book.source("sample"), book.source("sample").read_text() + "\nMore.\n")
         == "its source changed"
     )
     assert with_change(module, "ANSWER = 43\n") == "modules of mlax_tutorial that it imports changed"
+    assert with_change(laws, "LAWS = 1\n") == "modules of mlax_tutorial that it imports changed"
+    assert with_change(checking / "__init__.py", "GRADES = 1\n") is None
     assert with_change(book.package / "data.bin", "beside a module") is not None
     assert with_change(book.package / "unused.py", "nobody imports this\n") is None
     assert (

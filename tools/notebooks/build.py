@@ -91,7 +91,8 @@ def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
         if cell.cell_type == "code":
             cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
             cell.outputs = canonical.outputs(cell.outputs)
-    return Executed(notebook, seconds, over, [name for name in modules if not name.startswith("..")])
+    modules = [name for name in modules if not name.startswith("..") and inputs.shows(name)]
+    return Executed(notebook, seconds, over, modules)
 
 
 def reworded(book: Book, source: Source, entry: dict | None, before) -> nbformat.NotebookNode | None:

@@ -28,6 +28,16 @@ def source_hash(source: Source) -> str:
     return digest(source.text.encode(), *(cell.source.encode() for cell in cells))
 
 
+def shows(module: str) -> bool:
+    """Whether what a module of the package does shows in a chapter, so that its outputs are made anew when the module changes.
+
+    What grades exercises, `mlax_tutorial/checking/*.py`, is imported by every chapter and shows in none but by the few lines that
+    the check of an unsolved stub prints. Nbval compares these, as all outputs: if they change, it fails, and `build --force`
+    makes the chapters anew. The laws in a folder below it do show.
+    """
+    return module.rpartition("/")[0] != "mlax_tutorial/checking"
+
+
 def package_files(book: Book, modules: list[str]) -> list[str]:
     """The given modules' files, and the data files that lie beside them."""
     files = set(modules)
@@ -39,17 +49,12 @@ def package_files(book: Book, modules: list[str]) -> list[str]:
 
 
 def package_hash(book: Book, modules: list[str]) -> str:
-    """The content of the modules that the chapter had loaded when it was last executed."""
+    """The content of the modules that show in the chapter and that it had loaded when it was last executed."""
     parts = []
     for name in package_files(book, modules):
         path = book.root / name
         parts += [name.encode(), path.read_bytes() if path.exists() else b"missing"]
     return digest(*parts)
-
-
-def whole_package(book: Book) -> list[str]:
-    """All modules of the package, for a key that must not depend on what was loaded."""
-    return sorted(book.relative(path) for path in book.package.rglob("*.py"))
 
 
 @functools.cache
