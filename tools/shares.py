@@ -1,0 +1,150 @@
+"""Which part of the slow tests a run takes: one of three shares, or all of them.
+
+Everything takes an hour, so most runs take a third. A *unit* is what is taken or left out as a whole: a test file
+(`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`), a rendered page (`book/jit.html`). A unit's share
+follows from its name, and the share that a run takes from the number of its commit, so that three successive commits
+take all of them. A run also takes the units that bear the name of a source that one of the latest commits, or you,
+touched: after a change in `mlax_tutorial/nn/attention.py` those named `attention`, and the exercises of that chapter.
+Nothing is remembered of earlier runs.
+
+    make test                   the share of this commit; SHARE=2 takes that one
+    make test SHARE=all         everything
+    python -m tools.shares      which share this commit takes, and what is in it
+
+What a run leaves out is said at its end.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from tools.project import ROOT
+
+SHARES = 3
+LATEST = 10  # how many commits count as the latest
+CHOICES = ("commit", "all", *map(str, range(1, SHARES + 1)))
+# A chapter, an exercise, or another test file.
+is_unit = re.compile(r"book/\w+\.ipynb|tests/exercises/\w+/[a-z]\w*\.py|tests/(?:.*/)?test_\w+\.py").fullmatch
+# Of these files each chapter or page is a unit, which the tests have as a parameter.
+SPLIT = {"tests/colab/test_colab.py", "tests/site/test_pages.py", "tests/tpu/test_chapters.py"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """What a run takes: units of one share, or of all where `number` is None, and those that are `touched`."""
+
+    number: int | None
+    touched: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, text: str) -> "Share":
+        """The share that `text`, one of `CHOICES`, stands for in this checkout."""
+        if text not in CHOICES:
+            raise pytest.UsageError(f"there is no share {text!r}; there are {', '.join(CHOICES)}")
+        if text == "all":
+            return cls(None)
+        return cls(share_of_commit() if text == "commit" else int(text), touched())
+
+    def takes(self, unit: str) -> bool:
+        return self.number in (None, share_of(unit)) or bool(self.touched & names(unit))
+
+    def report(self, left_out, command: str) -> str:
+        """What a run says at its end of the units that it left out."""
+        if self.number is None:
+            return "all shares: nothing was left out"
+        folders = collections.Counter(unit.rpartition("/")[0] for unit in left_out)
+        what = ", ".join(f"{count} in {folder}" for folder, count in sorted(folders.items())) or "nothing"
+        return f"share {self.number} of {SHARES}; left out: {what}; all of it: {command} SHARE=all"
+
+
+def share_of(unit: str) -> int:
+    """The share to which a unit belongs."""
+    return int(hashlib.sha256(unit.encode()).hexdigest(), 16) % SHARES + 1
+
+
+def names(unit: str) -> set[str]:
+    """What a unit is called: `attention` for tests/library/test_attention.py; an exercise is called as its chapter, too."""
+    *_, folder, file = ("", *pathlib.PurePosixPath(unit).parts)
+    return {file.partition(".")[0].removeprefix("test_"), *([folder] if "exercises/" in unit else [])}
+
+
+def git(*arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def share_of_commit() -> int:
+    """By the commit's number, or by its hash in a shallow clone, which does not know the number."""
+    shallow = git("rev-parse", "--is-shallow-repository") == ["true"]
+    said = git("rev-parse", "HEAD") if shallow else git("rev-list", "--first-parent", "--count", "HEAD")
+    return int("".join(said) or "0", 16 if shallow else 10) % SHARES + 1
+
+
+def touched() -> frozenset[str]:
+    """The names of sources that the latest commits changed, or that differ from the last one. Generated files do not count."""
+    latest = git("log", f"-{LATEST}", "--format=", "--name-only")
+    files = latest + git("diff", "HEAD", "--name-only") + git("ls-files", "--others", "--exclude-standard")
+    sources = [pathlib.PurePosixPath(file) for file in files if file.endswith((".py", ".md"))]
+    # What several exercises share is in a file whose name begins with `_`: it belongs to all of the chapter.
+    return frozenset(p.parent.name if p.name[0] == "_" else p.stem.removeprefix("test_") for p in sources)
+
+
+# Pytest's part. Workers of xdist choose for themselves, and tell the process that was started.
+def pytest_addoption(parser):
+    parser.addoption("--share", default="all", help=f"which part of the tests to run: {', '.join(CHOICES)}")
+    parser.addoption("--always", action="append", default=[], help="how paths begin that run in any share")
+    parser.addoption("--target", default="test", help="the make target that the last line names")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(Chooser(config), "shares")
+
+
+class Chooser:
+    def __init__(self, config):
+        self.share, self.left_out = Share.parse(config.option.share), set()
+        self.always, self.target = tuple(config.option.always), config.option.target
+        self.asked = [
+            pathlib.Path(path).resolve() for path in config.args
+        ]  # pytest looks at their neighbors, too
+
+    def _leaves_out(self, unit: str) -> bool:
+        self.left_out |= set() if self.share.takes(unit) else {unit}
+        return unit in self.left_out
+
+    def pytest_ignore_collect(self, collection_path):
+        asked = any(map(collection_path.is_relative_to, self.asked))
+        file = collection_path.as_posix().removeprefix(f"{ROOT.as_posix()}/") if asked else ""
+        chosen = is_unit(file) and file not in SPLIT and not file.startswith(self.always)
+        return True if chosen and self._leaves_out(file) else None
+
+    def pytest_collection_modifyitems(self, config, items):
+        split = [item for item in items if item.location[0] in SPLIT and hasattr(item, "callspec")]
+        units = [item.callspec.params.get("path") or item.callspec.params.get("name") for item in split]
+        gone = [item for item, unit in zip(split, units) if unit and self._leaves_out(unit)]
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [item for item in items if item not in gone]
+
+    def pytest_sessionfinish(self, session):
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["left_out"] = sorted(self.left_out)
+        elif session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self.left_out:
+            session.exitstatus = pytest.ExitCode.OK
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node, error):
+        self.left_out.update(getattr(node, "workeroutput", {}).get("left_out", ()))
+
+    def pytest_terminal_summary(self, terminalreporter):
+        terminalreporter.write_line(self.share.report(self.left_out, f"make {self.target}"))
+
+
+if __name__ == "__main__":
+    share = Share.parse("commit")
+    print(f"share {share.number or 'all'}; touched: {', '.join(sorted(share.touched)) or 'nothing'}")
+    print("\n".join(filter(share.takes, filter(is_unit, git("ls-files", "tests", "book")))))
