@@ -5,17 +5,26 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help env book pdf gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
-        test-oldest test-rounding test-tpu test-colab test-all bench clean
+TARGETS := help env book pdf gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
+           test-oldest test-rounding test-tpu test-colab test-all bench clean
+.PHONY: $(TARGETS)
+# One line for a wrong name, before anything runs.
+UNKNOWN := $(filter-out $(TARGETS) %/.made,$(MAKECMDGOALS))
+$(if $(UNKNOWN),$(error there is no target $(firstword $(UNKNOWN)); there are $(TARGETS)))
 
 UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
-PYTEST := -m pytest -q -n 2 --dist loadfile
-# Files that passed before, in the environment that is named, are left out; see "What is remembered" in CONTRIBUTING.md.
-PASSED := -p tools.passed.plugin --passed
-NEWEST := $(PASSED) newest
+# (Nbval takes seconds to import in each process, so it is loaded where it is used.)
+PYTEST := -m pytest -q -n 2 -p no:nbval --dist loadfile
+# Of what is slow, a third runs by default, another one with the next commit; `make test SHARE=all` runs everything (tools/shares.py).
+SHARE := commit
+SHARES := commit all 1 2 3
+$(if $(filter-out $(SHARES),$(SHARE)),$(error SHARE=$(SHARE): there is no such share; there are $(SHARES)))
+SHARED = -p tools.shares --share $(SHARE) --target $@
+# What is quick runs in any share.
+QUICK := $(addprefix tests/,checking/ data/ distributed/ live/ models/ notebooks/ tools/ training/ test_requirements.py)
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
-NBVAL := --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
+NBVAL := -p nbval.plugin --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html
 
 help: ## list the targets
@@ -93,39 +102,39 @@ check: .venv/.made ## what needs no execution: style, and the guards on the note
 
 test-library: .venv/.made ## the package, its docstrings, the exercises, the tools
 	$(PYTHON) $(PYTEST) --doctest-modules mlax_tutorial
-	$(PYTHON) $(PYTEST) $(NEWEST) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
+	$(PYTHON) $(PYTEST) $(SHARED) $(addprefix --always ,$(QUICK)) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)
-	$(PYTHON) $(PYTEST) $(NEWEST) $(NBVAL) book
+	$(PYTHON) $(PYTEST) $(SHARED) $(NBVAL) book
 
 gallery: .venv/.made ## picture every component in every state into _build/gallery, to be looked at
 	$(PYTHON) -m tests.site.gallery _build/gallery
 
 test-site: book ## the rendered book in a browser
-	$(PYTHON) -m pytest -q -n 2 --dist loadscope $(NEWEST) -p tools.passed.pages tests/site
+	$(PYTHON) $(PYTEST:loadfile=loadscope) $(SHARED) tests/site
 
 # They compile without optimizations, in two thirds of the time. Left out is what does not depend on JAX or runs on the newest
 # alone (benchmarks); `make test-colab` runs the chapters.
 OLDEST := tests/benchmarks tests/colab tests/data tests/live tests/notebooks tests/site tests/tools tests/tpu tests/test_requirements.py
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) $(PASSED) oldest tests $(addprefix --ignore ,$(OLDEST))
+	JAX_DISABLE_MOST_OPTIMIZATIONS=1 .venv-oldest/bin/python $(PYTEST) $(SHARED) tests $(addprefix --ignore ,$(OLDEST))
 
 test-rounding: .venv/.made ## exercises, and chapters that do not train, as other devices round: a TPU's products, a CPU without AVX2
-	$(PYTHON) -m tools.rehearse
+	$(PYTHON) -m tools.rehearse --share $(SHARE)
 
 # A chapter's programs are found by running it, so what else has to run a chapter does so in the same kernel: on the newest JAX it
 # rehearses another device's rounding, and on the oldest `test-colab` compiles them.
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library for a TPU, without one, and chapters that train, which run as other devices round
-	.venv-tpu/bin/python $(PYTEST) $(PASSED) tpu tests/tpu
-	.venv-tpu-oldest/bin/python $(PYTEST) $(PASSED) tpu-oldest tests/tpu --ignore tests/tpu/chapters
+	.venv-tpu/bin/python $(PYTEST) $(SHARED) tests/tpu
+	.venv-tpu-oldest/bin/python $(PYTEST) $(SHARED) tests/tpu --ignore tests/tpu/test_chapters.py
 
 test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, run it twice, compile it for a TPU if it trains
-	$(PYTHON) -m pytest -q -n 2 tests/colab
+	$(PYTHON) $(PYTEST:loadfile=load) $(SHARED) tests/colab
 
 # One target after the other, so that all of them are seen even if one fails.
 ALL_TESTS := test test-oldest test-rounding test-tpu test-colab
-test-all: ## every test in every environment, whatever is remembered
-	@failed=; for target in $(ALL_TESTS); do MLAX_RECORD=ignore $(MAKE) --no-print-directory $$target || failed="$$failed $$target"; done; \
+test-all: ## every test in every environment
+	@failed=; for target in $(ALL_TESTS); do $(MAKE) --no-print-directory $$target SHARE=all || failed="$$failed $$target"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 # --- measurements -------------------------------------------------------------------------------------------------
