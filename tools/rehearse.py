@@ -1,6 +1,6 @@
 """Rehearse other devices on this CPU: a TPU's rounding of products, and a CPU without AVX2.
 
-    python -m tools.rehearse                        the next two, two processes at a time, but for chapters that train:
+    python -m tools.rehearse [--share N]            the next two, two processes at a time, but for chapters that train:
                                                     `make test-tpu` rehearses these in the kernel that it needs anyway
     python -m tools.rehearse notebooks [NAME ...]   every chapter, from top to bottom: its assertions must hold
     python -m tools.rehearse exercises              the solution of every exercise must pass its check
@@ -25,6 +25,7 @@ import importlib
 import multiprocessing
 import os
 import pathlib
+import re
 import runpy
 import sys
 import time
@@ -39,7 +40,7 @@ from jax.interpreters import mlir
 
 from mlax_tutorial.inspection import jaxprs
 from tools import project
-from tools.passed import Record
+from tools.notebooks.places import Book, Problem
 
 PRODUCTS = (primitives.dot_general_p, primitives.conv_general_dilated_p)
 
@@ -116,37 +117,26 @@ def check(settings):
     assert SECOND_CPU not in settings or not is_fusing(), "instructions beyond AVX are in use"
 
 
-def run(tasks, settings=BOTH, jobs: int = 2, record=None) -> int:
-    """Runs tasks, `jobs` processes at a time, each a function and what it is about. Returns how many failed.
-
-    What a `record` covers is left out, and what passes is told to it: see `tools.passed`.
-    """
-    tasks = [(function, unit) for function, unit in tasks if record is None or not record.covers(unit)]
+def run(tasks, settings=BOTH, jobs: int = 2) -> int:
+    """Runs tasks, `jobs` processes at a time, each a function and what it is about. Returns how many failed."""
     failed = 0
-    variables = INSTRUCTIONS if SECOND_CPU in settings else {}
     spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, spawn, _set_variables, (variables,)) as pool:
-        running = {pool.submit(_timed, function, unit, settings): unit for function, unit in tasks}
+    with concurrent.futures.ProcessPoolExecutor(jobs, spawn, _begin, (settings,)) as pool:
+        running = [pool.submit(function, unit, settings) for function, unit in tasks]
         for task in concurrent.futures.as_completed(running):
-            passed, text, seconds = task.result()
+            passed, text = task.result()
             failed += not passed
             print(text, file=sys.stdout if passed else sys.stderr, flush=True)
-            if record is not None:
-                record.note({running[task]: seconds if passed else None})
     print(f"{len(tasks) - failed} of {len(tasks)} passed, rehearsing {' and '.join(settings)}")
-    if record is not None:
-        print(record.summary(), end="")
     return failed
 
 
-def _timed(function, unit, settings):
-    begun = time.perf_counter()
-    passed, text = function(unit, settings)
-    return passed, text, time.perf_counter() - begun
-
-
-def _set_variables(variables):
-    os.environ.update(variables)
+def _begin(settings):
+    """Makes a process one that rehearses. (What it compiled for one exercise, others find.)"""
+    if SECOND_CPU in settings:
+        os.environ.update(INSTRUCTIONS)
+    if ROUNDING in settings:
+        start()
 
 
 def exercises():
@@ -160,14 +150,10 @@ def _exercise(unit: str, settings) -> tuple[bool, str]:
     """Grades the solution of an exercise."""
     from mlax_tutorial.checking.outcome import PASSED
 
-    name = unit.removesuffix(".py").replace("/", ".")  # the unit itself, whose imports are followed anyway
-    module = importlib.import_module(name)  # imports: nothing of this project
-    exercise = getattr(module, "exercise", None)
-    if exercise is None:
-        return True, f"{unit}: no exercise, but what several share"
-    with rounded_products() if ROUNDING in settings else contextlib.nullcontext():
-        check(settings)
-        outcome = exercise.grade(exercise.answer)
+    module = importlib.import_module(unit.removesuffix(".py").replace("/", "."))
+    exercise = module.exercise
+    check(settings)
+    outcome = exercise.grade(exercise.answer)
     if outcome.status == PASSED:
         return True, f"{unit}: its solution passes"
     hint = f"which of {' and '.join(settings)} it is: python -m tools.rehearse exercises --only {ROUNDING}"
@@ -177,19 +163,26 @@ def _exercise(unit: str, settings) -> tuple[bool, str]:
 def notebooks(names=(), *, elsewhere=True):
     """Chapters, as tasks, the longest first; with those that are rehearsed elsewhere, too, if asked for."""
     from tools.notebooks import record, sources
-    from tools.notebooks.places import Book
 
     book = Book()
+    chapters = [sources.read(book, name) for name in record.longest_first(book, book.select(names))]
     return [
-        (_notebook, book.relative(book.notebook(name)))
-        for name in record.longest_first(book, book.select(names))
-        if sources.read(book, name).executes and (elsewhere or not _trains(name))
+        (_notebook, book.relative(book.notebook(chapter.name)))
+        for chapter in chapters
+        if chapter.executes and (elsewhere or not trains(chapter.name, chapter.cells))
     ]
 
 
-def _trains(name: str) -> bool:
-    """Whether what a chapter jits is compiled for a TPU, and the chapter rehearsed while its programs are looked for."""
-    return (project.ROOT / "tests" / "tpu" / "chapters" / f"test_{name}.py").exists()
+# It counts the Python calls behind a call of `jit`, which a recorder adds to. Its programs are those of the chapter on layers.
+TAKES_JIT_APART = {"objects"}
+
+
+def trains(name: str, cells) -> bool:
+    """Whether a chapter uses an optimizer: then what it jits is compiled for a TPU, in a kernel that rehearses, too (`tests/tpu`).
+    (Chapters of Part I take `jit` itself apart, which the recorder of programs disturbs.)
+    """
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    return name not in TAKES_JIT_APART and any(re.search(r"\b(optax|optim)\b", source) for source in code)
 
 
 @contextlib.contextmanager
@@ -239,7 +232,6 @@ def _problem(name: str, settings, book=None) -> str | None:
 
     from tools.notebooks import kernel, sources
     from tools.notebooks import run as chapters
-    from tools.notebooks.places import Book
 
     book = book or Book()
     if not book.notebook(name).exists():
@@ -261,11 +253,13 @@ def script(path: str, arguments: list[str]) -> int:
     sys.argv = [path, *arguments]
     sys.path[0] = str(pathlib.Path(path).resolve().parent)
     with rounded_products():
-        runpy.run_path(path, run_name="__main__")  # imports: nothing of this project
+        runpy.run_path(path, run_name="__main__")
     return 0
 
 
 def main(arguments=None) -> int:
+    from tools import shares
+
     parser = argparse.ArgumentParser(prog="python -m tools.rehearse", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command")
     parts = {
@@ -278,26 +272,23 @@ def main(arguments=None) -> int:
     one = commands.add_parser("run", help="run a Python program")
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.add_argument(
+        "--share", choices=shares.CHOICES, default="all", help="which part of the next two to run"
+    )
     options = parser.parse_args(arguments)
     if options.command == "run":
         return script(options.script, options.arguments)
-    tasks = []
-    if options.command == "notebooks":
-        tasks += notebooks(options.names)
-    if options.command is None:
-        tasks += notebooks(elsewhere=False)
-    if options.command in ("exercises", None):
-        tasks += exercises()
-    only = options.only if options.command else None
-    if only:
-        return bool(run(tasks, (only,)))
-    if options.command == "notebooks":  # who names chapters wants to see them run
-        return bool(run(tasks))
-    failed = run(tasks, record=Record("rounding", runner=["tools/rehearse.py"]))
-    if options.command is None:
-        print(
-            "Chapters that train: `make test-tpu`, or `python -m tools.rehearse notebooks` for all of them."
-        )
+    if options.command:
+        try:
+            tasks = notebooks(options.names) if options.command == "notebooks" else exercises()
+        except Problem as problem:
+            parser.error(str(problem))
+        return bool(run(tasks, (options.only,) if options.only else BOTH))
+    share, tasks = shares.Share.parse(options.share), [*notebooks(elsewhere=False), *exercises()]
+    taken = [(function, unit) for function, unit in tasks if share.takes(unit)]
+    failed = run(taken)
+    print("Chapters that train: `make test-tpu`, or `python -m tools.rehearse notebooks` for all of them.")
+    print(share.report({unit for _, unit in tasks} - {unit for _, unit in taken}, "make test-rounding"))
     return bool(failed)
 
 

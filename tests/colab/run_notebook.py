@@ -1,14 +1,13 @@
 """Executes a notebook twice from top to bottom, in its own folder, with this interpreter.
 
-    python run_notebook.py NOTEBOOK [--programs FOLDER] [--known FINGERPRINTS] PACKAGE ...
+    python run_notebook.py NOTEBOOK [--programs FOLDER] PACKAGE ...
 
 It prints, in JSON, where `mlax_tutorial` lies afterwards, and the versions of the packages. It runs outside of the project and
 imports nothing of it, but with `--programs`: then what the second pass jits is compiled for a TPU by `tests/tpu/recording.py`,
-which lies below FOLDER, except programs that are known to compile; `programs`, in what it prints, lists them all.
+which lies below FOLDER.
 """
 
 import argparse
-import json
 import pathlib
 
 import nbclient
@@ -33,7 +32,6 @@ def main():
     parser.add_argument("path", type=pathlib.Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--programs")
-    parser.add_argument("--known", default="", help="fingerprints, with commas between them")
     options = parser.parse_args()
     notebook = nbformat.read(options.path, as_version=4)
     client = nbclient.NotebookClient(
@@ -58,20 +56,12 @@ def main():
                 ask(RECORD.replace("FOLDER", repr(options.programs)))
             for index in chapter:
                 client.execute_cell(notebook.cells[index], index)
-        programs = {}
         if options.programs:
-            known = options.known.split(",")
             count = int(ask("print(len(_recording.programs))"))
             assert count, "the chapter trains, but nothing in it went through jax.jit"
             for number in range(count):
-                said = ask(
-                    f"import json as _json; print(_json.dumps(_recording.compile_one({number}, {known})))"
-                )
-                one = json.loads(said)
-                print(one)
-                programs |= one["programs"]
-        facts = json.loads(ask(AFTERWARDS.replace("NAMES", repr(options.names))))
-        print(json.dumps(facts | {"programs": programs}))
+                print(ask(f"print(_recording.compile_one({number}))"), end="")
+        print(ask(AFTERWARDS.replace("NAMES", repr(options.names))))
 
 
 main()

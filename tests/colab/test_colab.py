@@ -7,7 +7,6 @@ The first cell then installs the package from its public address. Git is told, i
 this address is a copy of this repository's last commit; everything else is real. Uncommitted changes are not seen.
 """
 
-import contextlib
 import functools
 import json
 import os
@@ -16,15 +15,12 @@ import platform
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
 
 import nbformat
 import pytest
 
-from tests.tpu import chapters, remembered
-from tools import project
-from tools.passed import Record
+from tools import project, rehearse
 
 ROOT = project.ROOT
 PYTHON = "3.12"
@@ -60,26 +56,15 @@ def notebook_text(path):
     return call("git", "show", f"HEAD:{path}")
 
 
-# The last commit runs, so what it depends on must not differ from it; see `tools.passed`. The notebook names what it imports.
-# reads: nothing else
-RECORD = Record(
-    "colab",
-    runner=["pyproject.toml", "tests/colab/run_notebook.py", "tests/colab/test_colab.py"],
-    installed=[f"{name}=={version}" for name, version in COLAB.items()] + [LIBTPU],
-    python=PYTHON,
-    committed=True,
-)
-# What the same compiler compiled for the same chapter before.
-PROGRAMS = remembered.Programs(
-    versions=[f"{name}=={COLAB[name]}" for name in ("jax", "jaxlib")] + [LIBTPU], python=PYTHON
-)
 # The longest go first, so that two workers end together.
-COMMITTED = [
+SECONDS = {name: entry["seconds"] for name, entry in json.loads(notebook_text("book/_record.json")).items()}
+NOTEBOOKS = [
     path
-    for path in sorted(committed("book/*.ipynb"), key=RECORD.seconds, reverse=True)
-    if any("mlax_tutorial" in "".join(cell["source"]) for cell in json.loads(notebook_text(path))["cells"])
+    for path in sorted(
+        committed("book/*.ipynb"), key=lambda path: -SECONDS.get(pathlib.PurePath(path).stem, 0)
+    )
+    if "mlax_tutorial" in notebook_text(path)
 ]
-NOTEBOOKS = [path for path in COMMITTED if not RECORD.covers(path)]
 
 
 class Colab:
@@ -130,16 +115,16 @@ class Colab:
         probe = "import importlib.util; print(importlib.util.find_spec('mlax_tutorial') is not None)"
         return call(self.python, "-c", probe, cwd=self.folder, env=self.env).strip() == "True"
 
-    def run(self, name, text, *, trains=False, known=()):
+    def run(self, name, text, *, trains=False):
         """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, what the first pass, or a
         chapter before, has compiled is found in JAX's cache, since compiling takes most of the time; and its programs are
-        compiled for a TPU, too, but for those that are known to compile.
+        compiled for a TPU, too.
         """
         folder = self.folder / name
         folder.mkdir()
         (folder / "notebook.ipynb").write_text(text)
         runner = pathlib.Path(__file__).with_name("run_notebook.py")
-        options = ["--programs", ROOT, "--known", ",".join(known)] if trains and COMPILES else []
+        options = ["--programs", ROOT] if trains and COMPILES else []
         env = self.env | (self.cache if trains else {})
         said = call(self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=env)
         return json.loads(said.strip().splitlines()[-1])
@@ -151,14 +136,7 @@ def colab(tmp_path_factory):
 
 
 def test_there_are_notebooks():
-    assert COMMITTED
-
-
-@pytest.mark.parametrize("path", COMMITTED)
-def test_a_chapter_runs_again_when_the_package_changed_but_not_when_another_chapter_did(path):
-    files = set(RECORD.files(path))
-    assert path in files and not files & (set(COMMITTED) - {path}) and len(files) < len(committed("*")) / 2
-    assert {"mlax_tutorial/__init__.py", "tests/colab/run_notebook.py", "pyproject.toml"} <= files
+    assert NOTEBOOKS
 
 
 def test_without_the_first_cell_there_is_no_package(colab):
@@ -173,18 +151,11 @@ def test_opened_alone(colab, path):
     """The first one in an environment has to install the package, the others find it."""
     assert colab.has_package() == bool(colab.opened)
     colab.opened.append(path)
-    begun = time.perf_counter()
-    RECORD.failed(path)  # until it has passed
     name, text = pathlib.PurePath(path).stem, notebook_text(path)
-    trains = chapters.trains(name, json.loads(text))
-    with PROGRAMS.of(path) if trains and COMPILES else contextlib.nullcontext() as programs:
-        facts = colab.run(name, text, trains=trains, known=programs.known if programs else ())
-        found = facts.pop("programs")
-        if programs:
-            programs.add(found)
+    trains = rehearse.trains(name, nbformat.reads(text, as_version=4).cells)
+    facts = colab.run(name, text, trains=trains)
     folder = pathlib.Path(facts.pop("file")).parent
     assert folder.parent.name == "site-packages" and colab.folder in folder.parents
     assert facts == COLAB, "what Colab brings must stay as it is"
     if trains and not COMPILES:
         pytest.skip("ran twice, but there is no TPU compiler for this platform")
-    RECORD.passed(path, time.perf_counter() - begun)

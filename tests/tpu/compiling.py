@@ -5,10 +5,8 @@ suffice, a layout that the chip refuses.
 """
 
 import functools
-import hashlib
 import importlib.util
 import os
-import time
 
 import jax
 import numpy as np
@@ -79,30 +77,6 @@ def compiled(lowered):
     """Compiles what was lowered for a TPU: without optimizations, which is several times faster."""
     with configured(jax_optimization_level="O0"):
         return checked(lowered.compile())
-
-
-def fingerprint(lowered, count: int = 1) -> str:
-    """The hash of a lowered program, its text (StableHLO) and for how many chips: what its compiler gets.
-
-    The text does not say for which platform it is, and a program for a CPU is none of those that this is about.
-    """
-    platforms = lowered._lowering._platforms
-    assert tuple(platforms) == ("tpu",), f"this was lowered for {platforms}, not for a TPU"
-    return hashlib.sha256(f"{count} of a v5e\n{lowered.as_text()}".encode()).hexdigest()[:24]
-
-
-def compile_unless(known, lowered, count: int = 1, check=None) -> dict[str, float | None]:
-    """Compiles a program unless its fingerprint is known. Returns the fingerprint, with the seconds that it took or None.
-
-    If `check` raises an error about the outcome, the program is not remembered.
-    """
-    if (found := fingerprint(lowered, count)) in known:
-        return {found: None}
-    begun = time.perf_counter()
-    outcome = compiled(lowered)
-    if check:
-        check(outcome)
-    return {found: time.perf_counter() - begun}
 
 
 def mesh():

@@ -9,7 +9,7 @@ import pytest
 
 from mlax_tutorial import nn, optim
 from tests.library.rows import LAYERS, OPTIMIZERS, classes, public_classes
-from tests.tpu.compiling import checked, compile_for_chip, lowered_for_chip, mesh, placed
+from tests.tpu.compiling import checked, compile_for_chip, compiled, mesh, placed
 
 BATCH = 16
 DTYPES = ["float32", "bfloat16"]
@@ -27,9 +27,9 @@ def test_every_public_class_has_a_row():
 
 
 def test_a_compile_for_the_cpu_is_noticed():
-    compiled = jax.jit(jnp.sin).lower(jnp.ones(3)).compile()
+    here = jax.jit(jnp.sin).lower(jnp.ones(3)).compile()
     with pytest.raises(AssertionError, match="no TPU compile"):
-        checked(compiled)
+        checked(here)
 
 
 def test_the_compiler_knows_the_chip():
@@ -41,10 +41,10 @@ def test_the_compiler_knows_the_chip():
 
 @dtypes
 @pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
-def test_layer(row, dtype, compiles):
+def test_layer(row, dtype):
     layer, floating = row.declared(dtype), row.ids is None
     x = jax.ShapeDtypeStruct((BATCH, *row.shape), dtype if floating else "int32")
-    compiles(lowered_for_chip(jax.jit(layer.init), KEY, x))
+    compile_for_chip(jax.jit(layer.init), KEY, x)
     trainables, non_trainables = jax.eval_shape(layer.init, KEY, x)
 
     @jax.jit
@@ -58,23 +58,23 @@ def test_layer(row, dtype, compiles):
             trainables, x
         )
 
-    compiles(lowered_for_chip(run, trainables, non_trainables, x, KEY))
+    compile_for_chip(run, trainables, non_trainables, x, KEY)
 
 
 @dtypes
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
-def test_optimizer(optimizer, dtype, compiles):
+def test_optimizer(optimizer, dtype):
     shape = functools.partial(jax.ShapeDtypeStruct, dtype=dtype)
     trainables = ({"kernel": shape((32, 10))}, {"bias": shape((10,))}, ())
     state = jax.eval_shape(optimizer.init, trainables)
-    compiles(lowered_for_chip(jax.jit(optimizer.init), trainables))
+    compile_for_chip(jax.jit(optimizer.init), trainables)
 
     @jax.jit
     def step(optimizer, gradients, state, trainables):
         updates, state = optimizer.step(gradients, state, trainables)
         return optim.apply_updates(trainables, updates), state
 
-    compiles(lowered_for_chip(step, optimizer, trainables, state, trainables))
+    compile_for_chip(step, optimizer, trainables, state, trainables)
 
 
 MODEL = nn.Series(
@@ -110,34 +110,25 @@ def step_arguments(optimizer):
 
 @dtypes
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
-def test_training_step_on_one_chip(optimizer, dtype, compiles):
-    def check(compiled):
-        assert ("bf16" in compiled.as_text()) == (dtype == "bfloat16")
-
+def test_training_step_on_one_chip(optimizer, dtype):
     kept, batch, key = step_arguments(optimizer)
-    compiles(lowered_for_chip(training_step(dtype), *kept, *batch, key), check=check)
+    text = compile_for_chip(training_step(dtype), *kept, *batch, key).as_text()
+    assert ("bf16" in text) == (dtype == "bfloat16")
 
 
 @dtypes
-def test_training_step_on_eight_chips(dtype, compiles):
-    def check(compiled):
-        text = compiled.as_text()
-        assert "num_partitions=8" in text
-        assert "all-reduce" in text, "the gradients of eight shards are never added up"
-        assert "f32[16,28,28]" in text, "each chip should get 16 of the 128 images"
-
+def test_training_step_on_eight_chips(dtype):
     kept, batch, key = step_arguments(OPTIMIZERS[-1])
     arguments = *placed(kept), *placed(batch, jax.P("data")), placed(key)
     with jax.set_mesh(mesh()):
-        compiles(training_step(dtype).lower(*arguments), 8, check)
+        text = compiled(training_step(dtype).lower(*arguments)).as_text()
+    assert "num_partitions=8" in text
+    assert "all-reduce" in text, "the gradients of eight shards are never added up"
+    assert "f32[16,28,28]" in text, "each chip should get 16 of the 128 images"
 
 
-def test_init_on_eight_chips(compiles):
+def test_init_on_eight_chips():
     """Variables are born where they should live: the wide axis of the first kernel is cut in eight."""
-
-    def check(compiled):
-        assert "f32[98,512]" in compiled.as_text()
-
     x = jax.ShapeDtypeStruct((128, 28, 28), jnp.float32)
     trainables, non_trainables = jax.eval_shape(MODEL.init, KEY, x)
     shardings = jax.tree.map(
@@ -147,4 +138,4 @@ def test_init_on_eight_chips(compiles):
         ),
     )
     init = jax.jit(lambda key: MODEL.init(key, x), out_shardings=(shardings, placed(non_trainables)))
-    compiles(init.lower(placed(KEY)), 8, check)
+    assert "f32[98,512]" in compiled(init.lower(placed(KEY))).as_text()

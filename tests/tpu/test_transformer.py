@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial import optim, sharding
 from tests.distributed import model as m
-from tests.tpu.compiling import chips
+from tests.tpu.compiling import chips, compiled
 
 IDS = jax.ShapeDtypeStruct((32, 129), jnp.int32)
 KEY = jax.eval_shape(lambda: jax.random.key(0))
@@ -41,30 +41,24 @@ def lowered_step(shape, rules, dtype):
 
 
 @dtypes
-def test_data_parallel(dtype, compiles):
-    def check(compiled):
-        text = compiled.as_text()
-        assert "num_partitions=8" in text and "s32[4,129]" in text  # a share of the batch
-        assert "all-reduce" in text, "the gradients of eight shards are never added up"
-        assert "all-gather" not in text, "each chip has all weights"
-        assert ("bf16" in text) == (dtype == "bfloat16")
-
+def test_data_parallel(dtype):
     lowered, trainables = lowered_step((8, 1), [], dtype)
     assert all(leaf.sharding.is_fully_replicated for leaf in jax.tree.leaves(trainables))
-    compiles(lowered, 8, check)
+    text = compiled(lowered).as_text()
+    assert "num_partitions=8" in text and "s32[4,129]" in text  # a share of the batch
+    assert "all-reduce" in text, "the gradients of eight shards are never added up"
+    assert "all-gather" not in text, "each chip has all weights"
+    assert ("bf16" in text) == (dtype == "bfloat16")
 
 
 @dtypes
-def test_fully_sharded_and_tensor_parallel(dtype, compiles):
-    def check(compiled):
-        text = compiled.as_text()
-        assert "num_partitions=8" in text and "s32[8,129]" in text
-        assert "all-gather" in text, "the weights' parts are never put together"
-        assert "all-reduce" in text or "reduce-scatter" in text
-        assert "f32[2,4,16]" in text  # the share of a kernel below is what goes in and comes out
-        assert "bf16" in text or dtype == "float32"  # the compiler may round a float32 product's inputs, too
-
+def test_fully_sharded_and_tensor_parallel(dtype):
     lowered, trainables = lowered_step((4, 2), m.RULES, dtype)
     kernel = trainables["blocks"][1]["layer"][2]["kernel"]
     assert kernel.sharding.shard_shape(kernel.shape) == (m.DEPTH, m.WIDTH // 4, m.WIDTH)
-    compiles(lowered, 8, check)
+    text = compiled(lowered).as_text()
+    assert "num_partitions=8" in text and "s32[8,129]" in text
+    assert "all-gather" in text, "the weights' parts are never put together"
+    assert "all-reduce" in text or "reduce-scatter" in text
+    assert "f32[2,4,16]" in text  # the share of the kernel above is what goes in and comes out
+    assert "bf16" in text or dtype == "float32"  # the compiler may round a float32 product's inputs, too
