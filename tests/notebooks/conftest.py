@@ -10,8 +10,6 @@ import pytest
 from tools.notebooks import build, record
 from tools.notebooks.places import Book
 
-# A test of the repository itself names a `Book` of its own, and so depends on all of it.
-# reads: tests/notebooks/sample/*, tools/notebooks/*
 SAMPLE = pathlib.Path(__file__).parent / "sample"
 
 PYPROJECT = """\

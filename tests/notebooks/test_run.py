@@ -5,11 +5,8 @@ import json
 import pytest
 
 from tools.notebooks import run
-from tools.passed import Record
 
 from .conftest import read, write
-
-# reads: nothing else
 
 
 def keep(book, *sources: str) -> None:
@@ -66,31 +63,6 @@ def test_a_chapter_that_is_not_executed(book, capsys):
     path.write_text(path.read_text().replace("  number: 1\n", "  number: 1\n  execute: false\n"))
     assert run.run(book, []) == 0
     assert "sample: skipped, its header says `execute: false`" in capsys.readouterr().out
-
-
-def test_passes_are_remembered_if_asked_for(book, capsys, monkeypatch):
-    """By `tools.passed`, whose tests say what a pass depends on."""
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv("MLAX_RECORD", raising=False)
-    monkeypatch.setattr(Record, "_is_sampled", lambda self, unit: False)
-
-    def said(times=1):
-        assert run.run(book, [], times=times, environment="here") == 0
-        return capsys.readouterr().out
-
-    keep(book, "import mlax_tutorial")
-    assert "1 of 1 chapters" in said()
-    assert "0 of 0 chapters" in (again := said()) and "left out, here: 1 units" in again
-    assert "1 of 1 chapters" in said(times=2)
-    (book.package / "__init__.py").write_text("ANSWER = 41\n")
-    assert "1 of 1 chapters" in said()
-
-
-def test_a_chapter_that_fails_is_not_remembered(book, monkeypatch):
-    monkeypatch.delenv("CI", raising=False)
-    keep(book, "assert False")
-    assert run.run(book, [], times=1, environment="here") == 1
-    assert Record("here", root=book.root).units() == []
 
 
 @pytest.mark.parametrize("names, chosen", [([], ["sample"]), (["book/_src/sample.md"], ["sample"])])

@@ -10,14 +10,10 @@ import xml.etree.ElementTree
 import nbformat
 import PIL.Image
 import PIL.ImageDraw
-import pytest
 
 from tools import project
-from tools.passed import Record
 
 from .conftest import read, write
-
-# reads: tools/notebooks/nbval_sanitize.cfg
 
 
 def nbval(book, *options, **environment) -> dict[str, str]:
@@ -125,31 +121,3 @@ def test_a_stripped_notebook_passes_nbval(book):
     outcomes = nbval(book)
     assert len(outcomes) == 11
     assert "failure" not in outcomes.values()
-
-
-@pytest.fixture
-def quick_book(book):
-    """A chapter without JAX: what is remembered is the same."""
-    notebook = read(book)
-    notebook.cells = [cell for cell in notebook.cells if "ANSWER" in cell.source]
-    write(book, notebook)
-    return book
-
-
-def test_what_passed_is_remembered(quick_book):
-    """A second run leaves out the chapter; a changed package runs it again, and what fails is not remembered."""
-    here = next(
-        name
-        for name in (f"here{number}" for number in range(100))
-        if not Record(name, root=quick_book.root)._is_sampled("book/sample.ipynb")
-    )
-
-    def again():
-        options = ["-p", "tools.passed.plugin", "--passed", here]
-        return nbval(quick_book, *options, CI="", MLAX_RECORD="").get("sample 0")
-
-    assert again() == "passed"
-    assert again() is None
-    (quick_book.package / "__init__.py").write_text("ANSWER = 43\n")
-    assert again() == "failure"
-    assert Record(here, root=quick_book.root).units() == []

@@ -33,11 +33,6 @@ def parser() -> argparse.ArgumentParser:
         "--patience", type=float, default=10, help="times its limit that a cell may take (default: 10)"
     )
     run.add_argument(
-        "--passed",
-        metavar="ENVIRONMENT",
-        help="leave out chapters that passed in it before (see tools/passed)",
-    )
-    run.add_argument(
         "--lines", action="store_true", help="also print a line per chapter for book/_src/devices.jsonl"
     )
 
@@ -77,7 +72,6 @@ def main(arguments=None) -> int:
                 times=options.times,
                 jobs=options.jobs,
                 patience=options.patience,
-                environment=options.passed,
                 lines=options.lines,
             )
             return 1 if failed else 0

@@ -17,10 +17,7 @@ import nbformat
 from tools.notebooks import kernel, sources
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.record import longest_first
-from tools.passed import Record
 
-# What decides how a chapter is run, and whether it passed.
-RUNNER = ("tools/notebooks/run.py",)
 DEVICE = "import jax as _jax; print(_jax.devices()[0].device_kind, _jax.__version__, sep='|')"
 
 
@@ -61,20 +58,9 @@ def run_one(book: Book, name: str, *, times: int, patience: float) -> tuple[str,
 
 
 def run(
-    book: Book,
-    names,
-    *,
-    times: int = 2,
-    jobs: int = 2,
-    patience: float = 10.0,
-    environment: str | None = None,
-    lines: bool = False,
+    book: Book, names, *, times: int = 2, jobs: int = 2, patience: float = 10.0, lines: bool = False
 ) -> int:
-    """Run chapters, `jobs` at a time; returns how many failed.
-
-    With the name of an `environment`, chapters that passed in it before are left out, see `tools.passed`. `lines` also
-    prints lines for devices.jsonl.
-    """
+    """Run chapters, `jobs` at a time; returns how many failed. `lines` also prints lines for devices.jsonl."""
     chosen = []
     for name in longest_first(book, book.select(names)):
         if not sources.read(book, name).executes:
@@ -83,33 +69,21 @@ def run(
             raise Problem(f"book/{name}.ipynb does not exist: run `python -m tools.notebooks build {name}`")
         else:
             chosen.append(name)
-    units = {name: book.relative(book.notebook(name)) for name in chosen}
-    record = environment and Record(environment, runner=RUNNER, settings=[f"{times} times"], root=book.root)
-    if record:
-        chosen = [name for name in chosen if not record.covers(units[name])]
     ran, failed, begin = 0, 0, time.perf_counter()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = {
-            pool.submit(run_one, book, name, times=times, patience=patience): units[name] for name in chosen
-        }
+        tasks = [pool.submit(run_one, book, name, times=times, patience=patience) for name in chosen]
         for task in concurrent.futures.as_completed(tasks):
             try:
                 line, facts = task.result()
                 ran += 1
                 print(line, flush=True)
-                if record:
-                    record.passed(tasks[task], facts["seconds"])
                 if lines:
                     print(json.dumps(facts), flush=True)
             except Problem as problem:
                 failed += 1
-                if record:
-                    record.failed(tasks[task])
                 print(f"\n{problem}\n", file=sys.stderr, flush=True)
     print(
         f"{ran} of {len(chosen)} chapters ran from top to bottom {times} times in {time.perf_counter() - begin:.0f} s"
         + (f", {failed} failed" if failed else "")
     )
-    if record:
-        print(record.summary(), end="")
     return failed
