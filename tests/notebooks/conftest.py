@@ -82,3 +82,25 @@ def edit_source(book: Book, old: str, new: str) -> None:
     text = path.read_text()
     assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the sample"
     path.write_text(text.replace(old, new))
+
+
+# A value that no name leads to, but that lives until a collection of garbage; and Python skips some of those.
+UNREACHABLE = """\
+import gc, jax
+jax.config.update("jax_check_tracer_leaks", True)
+gc.disable()
+def run(skipped):
+    def skip():
+        nonlocal skipped
+        skipped -= 1
+        return 0 if skipped >= 0 else collect()
+    def circle(x):
+        values = [x + 1]
+        values.append(values)
+        return x
+    collect, gc.collect = gc.collect, skip
+    try:
+        jax.jit(circle)(1.0)
+    finally:
+        gc.collect = collect
+run({skipped})"""

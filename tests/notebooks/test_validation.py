@@ -13,7 +13,7 @@ import PIL.ImageDraw
 
 from tools import project
 
-from .conftest import read, write
+from .conftest import UNREACHABLE, read, write
 
 
 def nbval(book, *options, **environment) -> dict[str, str]:
@@ -71,31 +71,35 @@ def test_tampered_outputs(book):
     code[9].outputs[0].evalue = "'another key'"
     write(book, notebook, "differs")
 
-    # Alike: the last bits of a drawing, a few levels of a picture.
+    # Alike: the last bits of a drawing, a few levels of a picture; and what only looks like a leak.
     notebook = read(book)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     code[3].outputs[0].data["text/html"] = code[3].outputs[0].data["text/html"].replace("60.25", "60.2500001")
     code[4].outputs[0].data["image/png"] = repainted(code[4].outputs[0].data["image/png"], visibly=False)
     assert notebook != original
+    notebook.cells.append(nbformat.v4.new_code_cell(UNREACHABLE.replace("{skipped}", "1")))
     write(book, notebook, "alike")
 
-    # A picture that is gone, one too many, and a cell that fails now.
+    # A picture that is gone, one too many, a cell that fails now, and a leak.
     notebook = read(book)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     code[4].outputs = []
     code[6].outputs.append(nbformat.v4.new_output("display_data", code[3].outputs[0].data))
     code[7].source = "raise RuntimeError('on purpose')"
+    notebook.cells.append(nbformat.v4.new_code_cell(UNREACHABLE.replace("{skipped}", "2")))
     write(book, notebook, "broken")
 
     outcomes = nbval(book, "-n", "2", "--dist", "loadfile")
 
     def failed(name):
-        return [n for n in range(10) if outcomes[f"{name} {n}"] != "passed"]
+        numbers = range(10 if name in ("sample", "differs") else 11)
+        return [n for n in numbers if outcomes[f"{name} {n}"] != "passed"]
 
     assert failed("sample") == []
     assert failed("alike") == []
     assert failed("differs") == [1, 3, 4, 5, 6, 8, 9]
-    assert failed("broken") == [4, 6, 7]
+    assert failed("broken") == [4, 6, 7, 10]
+    assert "Leaked trace" in outcomes["text"]
     assert "the drawing moved: 61.25 became 60.25" in outcomes["text"]
     assert "of the picture's pixels changed" in outcomes["text"]
 

@@ -412,8 +412,9 @@ def exercises_have_headings(chapter: Chapter):
     folder = chapter.book.relative(exercises.folder(chapter.book, chapter.name))
     defined = {exercise.heading: exercise.name for exercise in exercises.defined(chapter.book, chapter.name)}
     by_name = {name: heading for heading, name in defined.items()}
+    named = {heading.split()[1] for heading in written}
     for heading, name in defined.items():
-        if heading not in written:
+        if name not in named:
             yield f"{chapter.source.path}: {folder}/{name}.py has no heading in the chapter: write `### {heading}`"
     for heading in written:
         name = heading.split()[1]

@@ -18,6 +18,26 @@ from tools.notebooks.places import Book
 # What a person's shell may hold and a chapter must not see.
 FOREIGN = ("MLAX", "JAX_", "XLA_", "PYTHONSTARTUP", "IPYTHON", "JUPYTER", "MPLBACKEND", "NB_", "JPY_")
 
+# JAX finds a value that escaped from its trace by what is left after a collection of garbage. While another thread is in the
+# middle of one, Python skips it, and JAX takes garbage for a leak ("no referrers visible to the gc module"). So it looks twice. This
+# stands in the profile of all kernels that run chapters, nbval's too: to run a cell again would reuse its keys and print twice.
+LOOK_TWICE = """\
+def _look_twice(info):
+    import sys, time
+    if "jax" not in sys.modules:
+        return
+    from jax._src import core
+    find = core.maybe_find_leaked_tracers
+    def find_twice(trace):
+        if not find(trace):
+            return []
+        time.sleep(0.1)
+        return find(trace)
+    core.maybe_find_leaked_tracers = find_twice
+    get_ipython().events.unregister("pre_run_cell", _look_twice)
+get_ipython().events.register("pre_run_cell", _look_twice)
+"""
+
 
 class CellError(Exception):
     """A cell raised, died or took too long. `index` is its place among all cells."""
@@ -36,17 +56,16 @@ class _ThisPython(AsyncKernelManager):
         return KernelSpec(argv=command, display_name="Python 3", language="python")
 
 
-def environment(book: Book, scratch: pathlib.Path, *, clean: bool) -> dict[str, str]:
-    """The kernel's environment variables. A clean one has no settings of JAX and XLA but the CPU."""
-    variables = dict(os.environ)
-    if clean:
-        variables = {name: value for name, value in variables.items() if not name.startswith(FOREIGN)}
-        variables["JAX_PLATFORMS"] = "cpu"
-    # The chapters see the package of this checkout, and leave the reader's own progress alone.
-    variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(book.root), variables.get("PYTHONPATH")]))
-    variables["MLAX_TUTORIAL_PROGRESS"] = str(scratch / "progress.json")
-    variables["IPYTHONDIR"] = str(scratch / "ipython")
-    return variables
+def environment(book: Book, scratch: pathlib.Path) -> dict[str, str]:
+    """Variables of a kernel that sees the package of this checkout, nobody's progress, and a profile of IPython of its own."""
+    startup = scratch / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "look_twice.py").write_text(LOOK_TWICE, encoding="utf-8")
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(book.root), os.environ.get("PYTHONPATH")])),
+        "MLAX_TUTORIAL_PROGRESS": str(scratch / "progress.json"),
+        "IPYTHONDIR": str(scratch / "ipython"),
+    }
 
 
 def _told(cell, error) -> str:
@@ -92,7 +111,8 @@ class Kernel:
 
 @contextlib.contextmanager
 def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool, variables=None):
-    """A fresh kernel in an empty folder, for the cells of `notebook`. `variables` come on top of its environment."""
+    """A fresh kernel in an empty folder, for the cells of `notebook`. `variables` come on top of its environment; a clean one
+    has no settings of JAX and XLA but the CPU."""
     with tempfile.TemporaryDirectory(prefix="chapter-") as scratch:
         scratch = pathlib.Path(scratch).resolve()
         folder = scratch / "content"
@@ -105,7 +125,9 @@ def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool, variables
             startup_timeout=120,
             interrupt_on_timeout=False,
         )
-        with client.setup_kernel(
-            cleanup_kc=True, env=environment(book, scratch, clean=clean) | (variables or {})
-        ):
+        outer = dict(os.environ)
+        if clean:
+            outer = {name: value for name, value in outer.items() if not name.startswith(FOREIGN)}
+            outer["JAX_PLATFORMS"] = "cpu"
+        with client.setup_kernel(cleanup_kc=True, env=outer | environment(book, scratch) | (variables or {})):
             yield Kernel(client)

@@ -8,7 +8,7 @@ import os
 import pathlib
 import tempfile
 
-from tools.notebooks import likeness, record
+from tools.notebooks import kernel, likeness, record
 from tools.notebooks.places import Book
 
 _book = None
@@ -22,10 +22,7 @@ def pytest_configure(config):
     if not (getattr(config.option, "nbval", False) or getattr(config.option, "nbval_lax", False)):
         return
     _scratch = tempfile.TemporaryDirectory(prefix="nbval-")
-    # As in a build: the package of this checkout, nobody's progress, nobody's IPython profile.
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_book.root), os.environ.get("PYTHONPATH")]))
-    os.environ["MLAX_TUTORIAL_PROGRESS"] = str(pathlib.Path(_scratch.name) / "progress.json")
-    os.environ["IPYTHONDIR"] = str(pathlib.Path(_scratch.name) / "ipython")
+    os.environ.update(kernel.environment(_book, pathlib.Path(_scratch.name)))  # as in a build
     if config.option.nbval:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where the stored outputs were made
         _compare_pictures()
