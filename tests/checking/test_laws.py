@@ -13,7 +13,7 @@ import pytest
 
 from mlax_tutorial import nn, optim
 from mlax_tutorial.checking import checks, laws
-from mlax_tutorial.checking.outcome import NotAttempted
+from mlax_tutorial.checking.outcome import Failed, NotAttempted
 
 QUICK_TO_COMPILE = True
 X = jax.ShapeDtypeStruct((2, 4), jnp.float32)
@@ -823,3 +823,26 @@ def test_a_stub_is_no_answer_yet():
         checks.obeys_laws(Stub(), X)
     with pytest.raises(TypeError, match="nothing to look at yet"):
         laws.report(Stub(), X)
+
+
+@jax.custom_jvp
+def squared(x):
+    return x * x
+
+
+@squared.defjvp
+def _(primals, tangents):
+    """Right, but for its own derivative."""
+    (x,), (tangent,) = primals, tangents
+    return x * x, 2 * (jax.lax.stop_gradient(x)) * tangent
+
+
+def test_a_rule_of_its_own_is_judged_to_the_second_order():
+    """JAX's own rules are right to any order; a package's test of a layer that has others looks at both."""
+    law = laws.LAYER["gradients"]
+    wrong = nn.F(lambda x: squared(x) + jnp.sin(x))
+    law(laws.LayerSubject(wrong, (3,)))
+    with pytest.raises(Failed, match="forward of forward"):
+        law(laws.LayerSubject(wrong, (3,), thorough=True))
+    for layer, own in [(wrong, True), (nn.F(jnp.sin), False), (nn.LayerNorm(), True), (nn.Linear(2), False)]:
+        assert laws.LayerSubject(layer, (3,)).has_own_rules == own

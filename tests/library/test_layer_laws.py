@@ -1,81 +1,11 @@
-"""What every layer must obey: rows times laws."""
-
-import gc
-import weakref
+"""Every public layer has a row, whose laws `tests/library/laws/` looks at; and what the contract says besides."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking.laws import LAYER
 from tests.library.rows import LAYERS, classes, public_classes
-from tests.library.rows.judging import judge, pairs
-
-OPTIMIZED = {"eager equals jit", "scan and checkpoint"}  # compiled as for a user
-rows = pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
-
-
-@pytest.mark.parametrize(("row", "law"), pairs(LAYERS, LAYER))
-def test_layers_obey_the_laws(row, law, request):
-    if law.name in OPTIMIZED:
-        request.getfixturevalue("optimized")
-    judge(law, row.subject)
-
-
-@rows
-def test_weights_are_drawn_in_half_precision(row):
-    """The laws look at their types, and cast those of float32."""
-    subject = row.subject
-
-    @jax.jit
-    def init(key):
-        return {
-            dtype: subject.declared(dtype).init(jax.random.clone(key), subject.outline(dtype))
-            for dtype in ("float16", "bfloat16")
-        }
-
-    for dtype, made in init(jax.random.key(0)).items():
-        types, _ = subject.program(dtype)
-        for drawn, kind, wide in zip(*map(jax.tree.leaves, (made, types, subject.variables)), strict=True):
-            assert drawn.dtype == kind.dtype
-            drawn, wide = (np.asarray(leaf, "float32") for leaf in (drawn, wide))
-            assert np.isfinite(drawn).all()
-            if np.ptp(wide):  # drawn, and no constant
-                assert drawn.std() < 3 * wide.std() and wide.std() < 3 * drawn.std()
-            else:
-                np.testing.assert_allclose(drawn, wide, rtol=2**-8)
-
-
-@pytest.mark.parametrize("row", [row for row in LAYERS if not row.subject.always], ids=lambda row: row.id)
-def test_one_batch_axis_gives_what_two_give(row):
-    """The laws compare one by its shape alone; the examples of two with each by itself."""
-    subject = row.subject
-    whole, _ = subject.eager(True)
-    part, _ = jax.jit(lambda x, variables: row.layer.fwd(x, *variables, inference_mode=True))(
-        subject.x[0], subject.variables
-    )
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b[0], rtol=1e-5, atol=1e-6), part, whole)
-
-
-@rows
-def test_a_call_leaves_nothing_to_the_garbage_collector(row):
-    """A cycle would keep the weights of every call until Python collects, and JAX's check for leaks would have to wait for that."""
-    subject, seen = row.subject, []
-
-    def fwd(x, variables, key):
-        seen.extend(map(weakref.ref, jax.tree.leaves((x, variables))))
-        return row.layer.fwd(x, *variables, key=key)
-
-    key = subject.keys()
-    gc.disable()
-    try:
-        jax.make_jaxpr(fwd)(subject.outline(), subject.outlines, key)
-        kept = [held() for held in seen if held() is not None]
-    finally:
-        gc.enable()
-    assert seen and not kept
 
 
 def test_every_public_layer_has_a_row():

@@ -1,6 +1,6 @@
 """The law table: one row a layer, one row an optimizer. A new public class without a row fails the suite.
 
-The laws are those of ``mlax_tutorial.checking.laws``; ``test_layer_laws.py``, ``test_optimizer_laws.py`` and the TPU compilation read
+The laws are those of ``mlax_tutorial.checking.laws``; ``tests/library/laws/``, ``test_optimizer_laws.py`` and the TPU compilation read
 these rows.
 """
 
