@@ -24,32 +24,31 @@ def is_elementwise(function, x: Any) -> bool:
     >>> is_elementwise(jax.nn.gelu, x), is_elementwise(lambda x: jnp.cumsum(x, 0), x), is_elementwise(jax.nn.softmax, x)
     (True, False, False)
     """
-    found = _operations(function, x)
     longer = jax.tree.map(lambda x: jax.ShapeDtypeStruct(tuple(size + 1 for size in x.shape), x.dtype), x)
-    return found is not None and found == _operations(function, longer)
+    found = _program(function, x)
+    return None not in found and found == _program(function, longer)
 
 
-def _operations(function, x):
-    """The primitives and scalars in order; ``None`` if one of them is not elementwise."""
+def _program(function, x):
+    """What `_operations` gives, with ``None`` also where the shapes of inputs and outputs are not one and the same."""
     shapes = {leaf.shape for leaf in jax.tree.leaves(x)}
-    program, found = jax.make_jaxpr(function)(x), []
-
-    def visit(closed):
-        if any(np.ndim(constant) for constant in closed.consts):
-            return False
-        found.append([repr(constant) for constant in closed.consts])
-        for equation in closed.jaxpr.eqns:
-            name, params = equation.primitive.name, list(equation.params.values())
-            inner = [value for value in params if isinstance(value, jax.extend.core.ClosedJaxpr)]
-            spreads = name == "broadcast_in_dim" and not equation.invars[0].aval.shape
-            around = {variable.aval.shape for variable in (*equation.invars, *equation.outvars)}
-            if not around <= {*shapes, ()} or not (inner or spreads or name in _ELEMENTWISE):
-                return False
-            scalars = [str(v) for v in equation.invars if isinstance(v, jax.extend.core.Literal)]
-            found.append([name, *scalars, *(value for value in params if isinstance(value, (int, float)))])
-            if not all(map(visit, inner)):
-                return False
-        return True
-
+    program = jax.make_jaxpr(function)(x)
     outputs = {variable.aval.shape for variable in program.jaxpr.outvars}
-    return found if len(shapes) == 1 and visit(program) and outputs == shapes else None
+    return [*_operations(program, shapes), *([] if len(shapes) == 1 and outputs == shapes else [None])]
+
+
+def _operations(closed, shapes):
+    """The primitives and scalars in order; ``None`` for one that is not elementwise."""
+    # No inner function that calls itself: such a cycle would hold what it has seen until the garbage collector comes.
+    yield None if any(map(np.ndim, closed.consts)) else [repr(constant) for constant in closed.consts]
+    for equation in closed.jaxpr.eqns:
+        name, params = equation.primitive.name, list(equation.params.values())
+        inner = [value for value in params if isinstance(value, jax.extend.core.ClosedJaxpr)]
+        spreads = name == "broadcast_in_dim" and not equation.invars[0].aval.shape
+        around = {variable.aval.shape for variable in (*equation.invars, *equation.outvars)}
+        if not around <= {*shapes, ()} or not (inner or spreads or name in _ELEMENTWISE):
+            yield None
+        scalars = [str(v) for v in equation.invars if isinstance(v, jax.extend.core.Literal)]
+        yield [name, *scalars, *(value for value in params if isinstance(value, (int, float)))]
+        for program in inner:
+            yield from _operations(program, shapes)

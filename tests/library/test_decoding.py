@@ -1,5 +1,7 @@
 """Decoding a step at a time equals the whole, for every row of the law table; or it is refused by name."""
 
+import gc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -184,3 +186,15 @@ def test_a_sum_of_branches_is_elementwise():
     assert is_elementwise(lambda xs: xs[0] * xs[1], (x, x))
     assert not is_elementwise(lambda xs: jnp.concatenate(xs, -1), (x, x))
     assert not is_elementwise(lambda x: x + jax.random.normal(jax.random.key(0), x.shape), x)
+
+
+def test_whoever_asks_leaves_nothing_to_the_garbage_collector():
+    x = jax.ShapeDtypeStruct((2, 1, 4), jnp.float32)
+    is_elementwise(jax.nn.gelu, x)  # what JAX remembers of it is made now
+    gc.collect()
+    gc.disable()
+    try:
+        is_elementwise(jax.nn.gelu, x)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
