@@ -24,6 +24,8 @@ from jax import lax
 
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.numeric import accumulator, is_floating, varying_like
 
 _STATIC = ("causal", "window", "accum_dtype", "precision")
@@ -35,7 +37,8 @@ def attention_logits(query, key, *, accum_dtype=None, precision=None):
     Args:
       query: ``(..., queries, heads, head_dim)``.
       key: ``(..., keys, kv_heads, head_dim)``.
-      accum_dtype: dtype of the result; ``None`` is float32 for half precision, otherwise the input's.
+      accum_dtype: dtype of the result; ``None`` is float32 for half precision, otherwise the input's. (In half precision the
+        scale is rounded, too, and in float16 a product of 65,520 is infinite before it is scaled.)
       precision: of the product, see ``jax.lax.Precision``.
 
     Returns:
@@ -48,12 +51,14 @@ def attention_logits(query, key, *, accum_dtype=None, precision=None):
     """
     *batch, queries, heads, head_dim = query.shape
     kv_heads, dtype = key.shape[-2], accum_dtype or accumulator(query.dtype)
-    query = query * jnp.asarray(1 / math.sqrt(head_dim), query.dtype)
+    # The logits are scaled, not the fewer numbers of the query: in bfloat16, a query times 1 / sqrt(32) is off by as much as all
+    # that follows, and XLA multiplies in the pass that makes the softmax anyway.
+    scale = jnp.asarray(1 / math.sqrt(head_dim), dtype)
     product = functools.partial(jnp.einsum, precision=precision, preferred_element_type=dtype)
     if heads == kv_heads:  # see weighted_values
-        return jnp.expand_dims(product("...qhd,...khd->...hqk", query, key), -3)
+        return jnp.expand_dims(product("...qhd,...khd->...hqk", query, key), -3) * scale
     grouped = query.reshape(*batch, queries, kv_heads, heads // kv_heads, head_dim)
-    return product("...qhgd,...khd->...hgqk", grouped, key)
+    return product("...qhgd,...khd->...hgqk", grouped, key) * scale
 
 
 def masked_logits(logits, mask=None, bias=None):
@@ -169,7 +174,7 @@ def attend(
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
     Raises:
-      ValueError: if the arrays do not fit together.
+      ValueError: if the arrays do not fit together, or a size is no integer of at least 1.
 
     Example:
       >>> import jax.numpy as jnp
@@ -179,7 +184,7 @@ def attend(
     References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA: Training Generalized
     Multi-Query Transformer Models from Multi-Head Checkpoints* (2023).
     """
-    _check(query, key, value, mask, bias)
+    _check(query, key, value, mask, bias, window=window)
     mask = _allowed(mask, query.shape[-3], key.shape[-3], offset, causal, window)
     logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
     weights = attention_weights(logits, mask, bias)
@@ -207,7 +212,7 @@ def attend_in_chunks(
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
     Raises:
-      ValueError: if the arrays do not fit together.
+      ValueError: if the arrays do not fit together, or a size is no integer of at least 1.
 
     Example:
       >>> import jax.numpy as jnp
@@ -217,7 +222,7 @@ def attend_in_chunks(
 
     Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
     """
-    _check(query, key, value, mask, bias)
+    _check(query, key, value, mask, bias, window=window, chunk_size=chunk_size)
     queries, keys = query.shape[-3], key.shape[-3]
     filled = chunk_size if keys == 0 else -(-keys // chunk_size) * chunk_size
     parts = (key, -3), (value, -3), (mask, -1), (bias, -1)
@@ -275,7 +280,7 @@ def attend_by_jax(
       ``(..., queries, heads, head_dim)`` in the dtype of the query.
 
     Raises:
-      ValueError: if the arrays do not fit together.
+      ValueError: if the arrays do not fit together, or a size is no integer of at least 1.
 
     Example:
       >>> import jax.numpy as jnp
@@ -285,7 +290,7 @@ def attend_by_jax(
 
     Reference: Dao et al., *FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness* (2022).
     """
-    _check(query, key, value, mask, bias)
+    _check(query, key, value, mask, bias, window=window)
     options = {"causal": causal, "window": window}
     fused = functools.partial(_dot_product_attention, implementation, **options)
     if implementation == "xla":
@@ -403,7 +408,10 @@ def _refuse(message):
     raise ValueError(f"attention: {message}")
 
 
-def _check(query, key, value, mask, bias):
+def _check(query, key, value, mask, bias, **sizes):
+    for name, size in sizes.items():
+        if size is not None:
+            checked(f"attention: {name}", integer, size)
     # The products themselves refuse the rest of what does not fit. Of integers, 1 / sqrt(head_dim) would be 0.
     for name, array in (("query", query), ("key", key), ("value", value)):
         if not is_floating(array):
