@@ -6,20 +6,15 @@ from pathlib import Path
 
 import pytest
 
-# A rendered page is in its own key.
-# reads: nothing else
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tools.passed import rendered  # noqa: E402
-from tools.passed.dependencies import Project  # noqa: E402
 from tools.site import browser  # noqa: E402
 
 SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
 
 
 # The tests below one of these run in one process, so that what they need is made once: the gallery, a live book, a PDF.
-# (No names of files, on which all pages would then depend: see `tools.passed`.)
 TOGETHER = ("tests/site/gallery/", "tests/site/test_live.py::", "tests/site/test_pdf.py::")
 
 
@@ -81,42 +76,11 @@ def site():
 
 
 @pytest.fixture(scope="session")
-def asked():
-    """Addresses that the browser asked for."""
-    return []
-
-
-@pytest.fixture(scope="session")
-def elsewhere():
-    """Addresses of servers that serve another site than the book."""
-    return []
-
-
-@pytest.fixture(scope="session")
-def chromium(asked):
+def chromium():
     if not Path(browser.CHROMIUM).is_file():
         missing(f"no browser at {browser.CHROMIUM}: install Debian's package `chromium`")
     with browser.chromium() as running:
-        new_context = running.new_context
-
-        def listened(**settings):
-            context = new_context(**settings)
-            context.on("request", lambda request: asked.append(request.url))
-            return context
-
-        running.new_context = listened
         yield running
-
-
-@pytest.fixture(autouse=True, scope="module")
-def visits_what_it_says(request, asked, elsewhere):
-    """A module that is left out while the pages that it says it visits do not change must visit no others."""
-    before = len(asked)
-    yield
-    said = Project(ROOT).visits(request.path.relative_to(ROOT).as_posix())
-    if said is not None:
-        others = rendered.unsaid(said, asked[before:], SITE, elsewhere)
-        assert not others, f"{request.path}: `# visits:` does not name {', '.join(others)}"
 
 
 @pytest.fixture(scope="session")

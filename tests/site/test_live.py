@@ -14,9 +14,7 @@ from playwright.sync_api import expect
 
 from tools.site import accessibility, browser
 
-# visits: book/welcome.html, book/tracing.html, book/exercises.html
 # Their cells run in kernels.
-# reads: book/welcome.ipynb, book/tracing.ipynb, book/exercises.md
 
 PATIENCE = 120_000  # milliseconds: on a busy machine a kernel starts slowly
 

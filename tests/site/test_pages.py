@@ -1,6 +1,6 @@
 """Every page: stays on the site, is light, accessible, named, no wider than a telephone, and shows what it should.
 
-A page is one test, which visits it once in the light and once in the dark and lists all that it found. `test_sight.py` plants the
+A page is one test, which visits it once, turns it dark and back, and lists all that it found. `test_sight.py` plants the
 faults that are looked for here on the page of all components, and sees them found.
 """
 

@@ -300,10 +300,3 @@ def test_the_readme_leads_to_the_pages_and_says_how_to_get_them():
 
 def test_the_page_of_all_components_is_no_part_of_the_book(site):
     assert not [name for name in browser.pages(site) if "gallery" in name]
-
-
-def test_what_the_browser_asks_for_is_noted(page, address, asked):
-    """Or else tests that say which pages they visit (`# visits:`) could visit others."""
-    before = len(asked)
-    page.goto("/book/glossary.html")
-    assert f"{address}/book/glossary.html" in asked[before:]

@@ -42,6 +42,10 @@ UNSEEN = """() => [...document.querySelectorAll("a[rel=next], a[rel=prev]")]
     .map(e => e.outerHTML.slice(0, 160))"""
 
 
+# Of pages that have a theme: those of the tests have none.
+STAYS_LIGHT = "() => (document.documentElement.dataset.theme || 'dark') !== 'dark'"
+
+
 @dataclasses.dataclass
 class Visit:
     """What was seen on a page, in the light and in the dark."""
@@ -64,9 +68,15 @@ class Visit:
 
 
 def inspect(chromium, address, name, widths=(390, 320)):
-    """Visit a page with an empty cache, light and dark, and note everything."""
+    """Visit a page with an empty cache, light and then dark, and note everything."""
     visit = Visit()
-    with opened(chromium, address, name, visit, "light") as page:
+    with opened(chromium, address, name, visit) as page:
+        # Only colors differ in the dark. (That a page may also begin in it, `tests/site/test_behaviour.py` sees.)
+        page.emulate_media(color_scheme="dark")
+        if page.evaluate(STAYS_LIGHT):
+            visit.errors.append("the page stays light when the system turns dark")
+        visit.violations += [f"dark: {line}" for line in accessibility.violations(page, contrast_alone=True)]
+        page.emulate_media(color_scheme="light")
         visit.unnamed = page.evaluate(UNNAMED)
         visit.unseen = page.evaluate(UNSEEN)
         visit.mathematics = page.locator(".math").count() > 0
@@ -75,17 +85,14 @@ def inspect(chromium, address, name, widths=(390, 320)):
             page.set_viewport_size({"width": width, "height": 800})
             page.wait_for_timeout(60)
             visit.wide += [f"{width}: {line}" for line in page.evaluate(WIDE)]
-    # The dark page is loaded anew: the theme is chosen before the first paint, pictures with it.
-    with opened(chromium, address, name, visit, "dark"):
-        pass
     return visit
 
 
 @contextlib.contextmanager
-def opened(chromium, address, name, visit, scheme):
-    """A page, loaded in one color scheme and examined for accessibility; it is weighed in the light."""
+def opened(chromium, address, name, visit):
+    """A page, loaded in the light, weighed, and examined for accessibility."""
     context = chromium.new_context(
-        viewport={"width": 1280, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
     )
 
     def note(request):  # the browser's flags refuse what would leave
@@ -101,11 +108,10 @@ def opened(chromium, address, name, visit, scheme):
             "response",
             lambda answer: answer.status >= 400 and visit.errors.append(f"{answer.status} {answer.url}"),
         )
-        if scheme == "light":
-            watch_transfers(context, page, visit.transfers)
+        watch_transfers(context, page, visit.transfers)
         page.goto(f"{address}/{name}")
         browser.settle(page)
-        visit.violations += [f"{scheme}: {line}" for line in accessibility.violations(page)]
+        visit.violations += [f"light: {line}" for line in accessibility.violations(page)]
         page.wait_for_load_state("networkidle")
         yield page
     finally:

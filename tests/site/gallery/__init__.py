@@ -17,9 +17,6 @@ from tools.notebooks import build as notebooks
 from tools.notebooks.places import Book
 
 # What the page is made with. Its exercise is its own, so it does not depend on those of the book.
-# reads the text of: tests/site/gallery/gallery.md, tests/site/gallery/stored/*/*.png, pyproject.toml, _config.yml, book/_static/**/*
-# reads the text of: book/_templates/**/*, tools/*.py, tools/notebooks/*, tools/site/*, mlax_tutorial/*.py, mlax_tutorial/checking/**/*
-# reads the text of: mlax_tutorial/inspection/**/*, mlax_tutorial/nn/**/*, mlax_tutorial/optim/**/*, mlax_tutorial/viz/**/*
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
 STORED = HERE / "stored"

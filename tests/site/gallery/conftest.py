@@ -7,9 +7,8 @@ from tools.site import browser
 
 
 @pytest.fixture(scope="session")
-def gallery(tmp_path_factory, made_once, elsewhere):
+def gallery(tmp_path_factory, made_once):
     """The address of the page of all components."""
     made_once("gallery")
     with browser.serve(page_of_all.build(tmp_path_factory.mktemp("gallery"))) as served:
-        elsewhere.append(served)
         yield served

@@ -11,7 +11,6 @@ from tests.site import gallery as page_of_all
 from tests.site.gallery import pictures
 from tools.site import accessibility
 
-# visits: nothing of the book
 
 
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)

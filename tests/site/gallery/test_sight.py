@@ -11,7 +11,6 @@ from PIL import Image
 
 from tools.site import browser, sight
 
-# visits: nothing of the book
 
 
 @pytest.fixture
