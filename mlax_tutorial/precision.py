@@ -23,8 +23,8 @@ from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyper
 from mlax_tutorial.nn.kinds import Dtype, floating_dtype
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator, is_floating
-from mlax_tutorial.nn.series import Child
-from mlax_tutorial.nn.stack import Wrapper
+from mlax_tutorial.nn.series import Child, Parallel, Series
+from mlax_tutorial.nn.stack import Remat, Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
@@ -50,11 +50,13 @@ class Policy:
         at ``None``; one that is set stands. ``None`` is each layer's own choice: at least
         float32 nearly everywhere.
       output_dtype: of the model's output; ``None`` is ``param_dtype``, so that a loss is exact, and inside another policy
-        the other's ``compute_dtype``, so that what follows has its dtype.
+        the other's ``compute_dtype``, so that what follows has its dtype, but at the end of the model, where nothing does.
       exempt: names of inputs that stay as they are, such as times or positions, of which bfloat16 cannot tell 500 from 501.
 
     A layer inside that needs full precision, a head or a router, is exempt if it has a policy of its own:
-    ``nn.Series(body, Policy("float32").apply(head))``. It sees its weights as they are stored.
+    ``nn.Series(body, Policy("float32").apply(head))``. It sees its weights as they are stored, and at the end of a
+    ``Series``, or side by side with others there, its output keeps its precision. At the end of a ``forward`` of your
+    own, where a policy cannot see that nothing follows, give it an ``output_dtype``.
 
     Raises:
       ValueError: if one of them is no floating-point dtype, or ``exempt`` no names.
@@ -452,24 +454,32 @@ def _cast_weights(layer, trainables, dtype):
     return gather(layer._tree, casts)
 
 
-def _adapt(value, policy):
+def _adapt(value, policy, last=True):
     """A layer, and all it holds, with the policy's ``accum_dtype`` where it has none; and policies inside with its dtype for
-    their outputs."""
-    if type(value) is tuple:
-        return tuple(_adapt(item, policy) for item in value)
-    if type(value) is dict:
-        return {name: _adapt(item, policy) for name, item in value.items()}
+    their outputs, so that what follows has it. After the ``last`` nothing does: there, they keep their own."""
     if isinstance(value, MixedPrecision):
-        inner = value.policy
-        given = dataclasses.replace(inner, output_dtype=inner.output_dtype or policy.compute_dtype)
-        return given.apply(value.layer)
+        dtype = value.policy.output_dtype or (None if last else policy.compute_dtype)
+        return dataclasses.replace(value.policy, output_dtype=dtype).apply(value.layer)
     if not isinstance(value, Layer):
         return value
-    new = {name: _adapt(getattr(value, name), policy) for name in value._fields}
+    last = last and isinstance(value, (Series, Parallel, Remat))
+
+    def inside(held):
+        if type(held) not in (tuple, dict):
+            return _adapt(held, policy, last)
+        items = list(held.values() if type(held) is dict else held)
+        ends = len(items) - 1 if isinstance(value, Series) else 0  # each of Parallel is an output
+        items = [
+            _adapt(item, policy, last and i >= ends) if isinstance(item, Layer) else inside(item)
+            for i, item in enumerate(items)
+        ]
+        return dict(zip(held, items)) if type(held) is dict else tuple(items)
+
+    new = {name: inside(getattr(value, name)) for name in value._fields}
     if "accum_dtype" in new:
         new["accum_dtype"] = new["accum_dtype"] or policy.accum_dtype
     made = object.__new__(type(value))  # not by its constructor, which may have other parameters
     made.__setstate__(new)
     if isinstance(made, Composite):  # what its children() made, too
-        made._hold(_adapt(made._tree, policy))
+        made._hold(inside(made._tree))
     return made
