@@ -146,8 +146,8 @@ def make_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux: b
       The old state is *donated*: its memory becomes that of the new one, so do not use it again.
 
     Raises:
-      ValueError: if ``model`` is no layer or ``loss`` no function; in the step, if ``loss`` returns no scalar, and on what
-        is no optimizer or no state.
+      ValueError: if ``model`` is no layer or ``loss`` no function; in the step, if ``loss`` returns no scalar, or broadcasts
+        outputs ``(n, 1)`` against targets ``(n,)``, and on what is no optimizer or no state.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -183,6 +183,7 @@ def objective(name: str, model: Layer, loss: Callable, has_aux: bool) -> Callabl
 
     def evaluate(trainables, non_trainables, key, x, targets, inputs, scale=lambda value: value):
         outputs, non_trainables = model.fwd(x, trainables, non_trainables, key=key, **inputs)
+        _check_pairs(name, loss, outputs, targets)
         found = loss(outputs, targets)
         pair = isinstance(found, tuple) and len(found) == 2
         value = found[0] if has_aux and pair else found
@@ -194,6 +195,21 @@ def objective(name: str, model: Layer, loss: Callable, has_aux: bool) -> Callabl
         return scale(value), (found, non_trainables)
 
     return evaluate
+
+
+def _check_pairs(name, loss, outputs, targets):
+    """Refuse a loss that compares outputs ``(…, n, 1)`` with targets ``(…, n)``, or the other way round, each with each."""
+    shapes = sorted((getattr(array, "shape", ()) for array in (outputs, targets)), key=len)
+    if shapes[1][-2:] not in ((1, 1), ()) and shapes[1] == (*shapes[0], 1):
+        try:
+            with jax.numpy_rank_promotion("raise"):  # a loss that drops the axis, or adds one, is fine
+                jax.eval_shape(loss, outputs, targets)
+        except ValueError as error:
+            if "rank_promotion" not in str(error) or not all(str(shape) in str(error) for shape in shapes):
+                return  # for another reason, which the loss itself tells if it is one
+            given = f"outputs {describe(outputs)} and targets {describe(targets)}"
+            mend = "drop the axis of size 1, as outputs[..., 0] does, or give the other one, too"
+            raise ValueError(f"{name}: loss pairs each of {given} with each: {mend}.") from None
 
 
 def compile_step(name: str, step: Callable, model: Layer, loss: Callable, shardings: Any = None) -> Callable:
