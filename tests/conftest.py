@@ -17,6 +17,13 @@ jax.config.update("jax_compilation_cache_dir", COMPILED.name)
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 
+def pytest_addoption(parser):
+    few = "the first right one, and wrong ones with three different diagnoses"
+    parser.addoption(
+        "--answers", choices=("all", "few"), default="all", help=f"of an exercise to grade; few: {few}"
+    )
+
+
 @pytest.fixture(autouse=True, scope="module")
 def quick_to_compile(request):
     """Most tests wait for the compiler, for thousands of small programs that run once; a module or its folder may have

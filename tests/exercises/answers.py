@@ -56,6 +56,11 @@ class Answers:
         return register
 
     @property
+    def different(self):
+        """Three of these with different diagnoses: of each the first."""
+        return [*{wrong.says: wrong for wrong in reversed(self.diagnosed)}.values()][::-1][:3]
+
+    @property
     def diagnosed(self):
         """The wrong answers that must get a diagnosis of their own."""
         return [wrong for wrong in self.wrongs if wrong.says]

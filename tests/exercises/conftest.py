@@ -34,8 +34,12 @@ def answers(request):
 
 
 def pytest_generate_tests(metafunc):
+    few = metafunc.config.getoption("answers") == "few"
     for name in {"right", "wrong"} & set(metafunc.fixturenames):
-        cases = getattr(metafunc.module.answers, f"{name}s")
+        answers = metafunc.module.answers
+        cases = getattr(answers, f"{name}s")
+        if few:
+            cases = cases[:1] if name == "right" else answers.different
         metafunc.parametrize(name, cases, ids=lambda answer: answer.name)
 
 

@@ -1,7 +1,7 @@
 """What every exercise owes: its stub, its solution, and the answers of its file, each through its own checker.
 
 `conftest.py` gives these tests to each file `tests/exercises/CHAPTER/EXERCISE.py`; `answers` is that of the file.
-(`python -m tools.rehearse exercises` grades the solutions once more, with products rounded as on a TPU.)
+(`python -m tools.rehearse exercises` grades the solutions once more: optimized, as on a GPU, and with products rounded as on a TPU.)
 """
 
 import contextlib
@@ -10,7 +10,6 @@ import inspect
 import io
 
 from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, PASSED
-from tests.settings import configured
 
 
 @functools.cache
@@ -72,16 +71,10 @@ def test_a_stub_is_not_attempted(answers):
         assert outcome.status == NOT_ATTEMPTED, str(outcome)
 
 
-def test_the_solution_passes(answers, monkeypatch):
-    """As it is compiled for a check on a CPU, and optimized, as on a GPU or a TPU."""
-    exercise = answers.exercise
-    one = submit(exercise, exercise.answer)
-    monkeypatch.setattr("mlax_tutorial.checking.settings._quick_to_compile", contextlib.nullcontext)
-    with configured(jax_disable_most_optimizations=False):
-        two = submit(exercise, exercise.answer)
-    assert one.status == PASSED, str(one)
-    assert one.message == exercise.why
-    assert_the_same(one, two)
+def test_the_solution_passes(answers):
+    outcome = submit(answers.exercise, answers.exercise.answer)
+    assert outcome.status == PASSED, str(outcome)
+    assert outcome.message == answers.exercise.why
 
 
 def test_a_right_answer_passes(answers, right):
@@ -95,9 +88,10 @@ def test_a_wrong_answer_gets_its_diagnosis(answers, wrong):
     assert wrong.says in outcome.text, f"expected to read {wrong.says!r} in\n{outcome}"
 
 
-def test_diagnoses_tell_mistakes_apart(answers):
+def test_diagnoses_tell_mistakes_apart(answers, request):
     """Mistakes of one kind may share a diagnosis, but there are three or more, and none is part of another's."""
-    texts = [(wrong.says, graded(answers.exercise, wrong).text) for wrong in answers.diagnosed]
+    chosen = answers.different if request.config.getoption("answers") == "few" else answers.diagnosed
+    texts = [(wrong.says, graded(answers.exercise, wrong).text) for wrong in chosen]
     assert len({says for says, _ in texts}) >= 3
     for says in {says for says, _ in texts}:
         others = [other for other, text in texts if other != says and says in text]
