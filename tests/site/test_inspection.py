@@ -7,7 +7,6 @@ import pytest
 
 from tools.site import accessibility, browser, inspection
 
-
 SOUND = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Sound</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"></head>
 <body><main><h1>Sound</h1>{}</main></body></html>"""

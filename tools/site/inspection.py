@@ -42,8 +42,13 @@ UNSEEN = """() => [...document.querySelectorAll("a[rel=next], a[rel=prev]")]
     .map(e => e.outerHTML.slice(0, 160))"""
 
 
-# Of pages that have a theme: those of the tests have none.
-STAYS_LIGHT = "() => (document.documentElement.dataset.theme || 'dark') !== 'dark'"
+# Whether a page stays light when the system turns dark, which it may notice a moment later. (Pages of the tests have no theme.)
+STAYS_LIGHT = """async () => {
+    const light = () => (document.documentElement.dataset.theme || "dark") !== "dark";
+    for (let frames = 0; light() && frames < 120; frames++) await new Promise(requestAnimationFrame);
+    for (const each of document.getAnimations()) each.finish();
+    return light();
+}"""
 
 
 @dataclasses.dataclass
@@ -71,19 +76,18 @@ def inspect(chromium, address, name, widths=(390, 320)):
     """Visit a page with an empty cache, light and then dark, and note everything."""
     visit = Visit()
     with opened(chromium, address, name, visit) as page:
-        # Only colors differ in the dark. (That a page may also begin in it, `tests/site/test_behaviour.py` sees.)
+        visit.unnamed = page.evaluate(UNNAMED)
+        visit.unseen = page.evaluate(UNSEEN)
+        visit.mathematics = page.locator(".math").count() > 0
+        visit.seen = sight.at_the_desk(page)
+        # From here on in the dark, where only colors differ. (`tests/site/test_behaviour.py` sees a page that begins in it.)
         page.emulate_media(color_scheme="dark")
         if page.evaluate(STAYS_LIGHT):
             visit.errors.append("the page stays light when the system turns dark")
         visit.violations += [f"dark: {line}" for line in accessibility.violations(page, contrast_alone=True)]
-        page.emulate_media(color_scheme="light")
-        visit.unnamed = page.evaluate(UNNAMED)
-        visit.unseen = page.evaluate(UNSEEN)
-        visit.mathematics = page.locator(".math").count() > 0
-        visit.seen = sight.faults(page)
+        visit.seen += sight.on_paper_and_telephone(page)
         for width in widths:
-            page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_timeout(60)
+            sight.resize(page, (width, 800))
             visit.wide += [f"{width}: {line}" for line in page.evaluate(WIDE)]
     return visit
 
@@ -91,8 +95,9 @@ def inspect(chromium, address, name, widths=(390, 320)):
 @contextlib.contextmanager
 def opened(chromium, address, name, visit):
     """A page, loaded in the light, weighed, and examined for accessibility."""
+    width, height = sight.DESK
     context = chromium.new_context(
-        viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
+        viewport={"width": width, "height": height}, color_scheme="light", reduced_motion="reduce"
     )
 
     def note(request):  # the browser's flags refuse what would leave

@@ -35,15 +35,25 @@ def look(page, *names) -> list[str]:
 
 def faults(page) -> list[str]:
     """All that is found on an open page, which is as wide as a telephone afterwards."""
-    found = []
-    for size, names in ((DESK, AT_THE_DESK), (TELEPHONE, ON_A_TELEPHONE)):
+    return at_the_desk(page) + on_paper_and_telephone(page)
+
+
+def at_the_desk(page) -> list[str]:
+    resize(page, DESK)
+    return [f"{DESK[0]}: {line}" for line in look(page, *AT_THE_DESK)]
+
+
+def on_paper_and_telephone(page) -> list[str]:
+    page.emulate_media(media="print")
+    resize(page, PAPER)
+    found = [f"paper: {line}" for line in look(page, *ON_PAPER)]
+    page.emulate_media(media="screen")
+    resize(page, TELEPHONE)
+    return found + [f"{TELEPHONE[0]}: {line}" for line in look(page, *ON_A_TELEPHONE)]
+
+
+def resize(page, size):
+    """Laying a chapter out again takes most of a visit's time: a size that it has costs nothing."""
+    if page.viewport_size != {"width": size[0], "height": size[1]}:
         page.set_viewport_size({"width": size[0], "height": size[1]})
         page.wait_for_timeout(60)
-        found += [f"{size[0]}: {line}" for line in look(page, *names)]
-        if size == DESK:
-            page.emulate_media(media="print")
-            page.set_viewport_size({"width": PAPER[0], "height": PAPER[1]})
-            page.wait_for_timeout(100)
-            found += [f"paper: {line}" for line in look(page, *ON_PAPER)]
-            page.emulate_media(media="screen")
-    return found

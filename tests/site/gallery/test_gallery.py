@@ -12,7 +12,6 @@ from tests.site.gallery import pictures
 from tools.site import accessibility
 
 
-
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)
 @pytest.mark.parametrize("width", page_of_all.WIDTHS)
 def test_sections_look_as_they_did(chromium, gallery, tmp_path_factory, width, scheme):

@@ -12,7 +12,6 @@ from PIL import Image
 from tools.site import browser, sight
 
 
-
 @pytest.fixture
 def opened(chromium, gallery):
     """Opens the gallery at a width, with further settings of the browser; several times if asked."""
