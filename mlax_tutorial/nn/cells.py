@@ -109,7 +109,7 @@ class FusedCell(Cell):
 
     def init(self, key, x):
         self.check_init_key(key)
-        self.check_floating(x, minimum_ndim=1)
+        x = self.check_floating(x, minimum_ndim=1)
         gates, dtype = len(self._biases), self.param_dtype or x.dtype
         keys = jax.random.split(key, 3)
 

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.numeric import is_array, is_floating, is_key
+from mlax_tutorial.nn.numeric import canonical, is_array, is_floating, is_key
 
 
 class Checks:
@@ -20,20 +20,22 @@ class Checks:
         """Refuse ``got`` in the words that most errors have: what was wanted, what came, the likely mend."""
         self.refuse(f"{what} expects {wanted}, got {describe(got)}: {mend}.")
 
-    def check_array(self, x, minimum_ndim: int = 0) -> None:
-        """Refuse what is no array (a list, say) or has fewer than ``minimum_ndim`` axes."""
+    def check_array(self, x, minimum_ndim: int = 0) -> Any:
+        """Refuse what is no array (a list, say) or has fewer than ``minimum_ndim`` axes; return it as JAX's."""
         if not is_array(x):
             self.expects("x", "an array", x, "wrap it in jnp.asarray(…)")
         if len(x.shape) < minimum_ndim:
             axes = "1 axis" if minimum_ndim == 1 else f"{minimum_ndim} axes"
             self.expects("x", f"at least {axes}", x, "add some, as x[None] does")
+        return canonical(x)
 
-    def check_floating(self, x, minimum_ndim: int = 0) -> None:
-        """Refuse what is no array of floating-point numbers."""
-        self.check_array(x, minimum_ndim)
+    def check_floating(self, x, minimum_ndim: int = 0) -> Any:
+        """Refuse what is no array of floating-point numbers; return it as JAX's, in a dtype that JAX has."""
+        x = self.check_array(x, minimum_ndim)
         if not is_floating(x):
             mend = "convert it first, for instance with x.astype(jnp.float32)"
             self.expects("x", "floating-point numbers", x, mend)
+        return x
 
     def check_variables(self, variables, shapes: dict, role: str = "trainables", x=None) -> None:
         """Refuse variables whose names or shapes do not fit (an input ``x``); ``None`` stands for any size."""

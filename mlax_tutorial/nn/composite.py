@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import jax.extend
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.nn.errors import describe, locate, located
 from mlax_tutorial.nn.layer import Layer, abstract, mend_layer, outline
+from mlax_tutorial.nn.numeric import canonical
 
 # It moved from jax.core in JAX 0.9.
 _trace_state = getattr(jax.extend.core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
@@ -209,7 +211,7 @@ class Composite(Container):
         return {"position": position, **(cache or {})} if self._counts_steps else cache
 
     def _forward(self, run, x, inputs):
-        y = self.forward(Call(run, self._tree), x, **inputs)
+        y = self.forward(Call(run, self._tree), canonical(x), **canonical(inputs))
         if y is None:
             self.refuse("forward must return the output, got None: end it with return …")
         return y
@@ -341,6 +343,7 @@ class _Run:
     def fresh_key(self):
         """A new key for ``forward`` itself."""
         draws, refuse = self.layer.draws, self.layer.refuse
+        self.layer.check_inference_mode(self.inference_mode)
         if not draws:
             refuse("draws random numbers, which its class does not declare: say draws = True.")
         if draws != "always" and self.inference_mode is True:
@@ -378,9 +381,10 @@ class _Apply(_Run):
         self.found = {} if capturing else None
         non_trainables = non_trainables.tree if capturing else non_trainables
         super().__init__(layer, trainables=trainables, non_trainables=non_trainables)
-        self.inference_mode = inference_mode
+        # NumPy's True is not Python's, which is what "is not True" asks for; a traced one is for layers that do not look at it.
+        self.inference_mode = bool(inference_mode) if isinstance(inference_mode, np.bool_) else inference_mode
         needing = [place for place in layer._keyed if self.wants_key(place)]
-        draws = layer.draws == "always" or (layer.draws and inference_mode is not True)
+        draws = layer.draws == "always" or (layer.draws and self.inference_mode is not True)
         if key is not None and (needing or draws):
             layer.check_key(key)
             self.split(key, needing)

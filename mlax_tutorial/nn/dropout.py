@@ -54,10 +54,10 @@ class Dropout(Layer):
     needs_key = property(lambda self: self.rate > 0)
 
     def check_input(self, x):
-        self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
+        return self.check_floating(x, minimum_ndim=-min(self.shared_axes, default=0))
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_input(x)
+        x = self.check_input(x)
         self.check_inference_mode(inference_mode)
         if inference_mode or self.rate == 0:
             return x, non_trainables

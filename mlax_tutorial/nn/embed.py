@@ -92,7 +92,7 @@ class Embed(Layer):
         Returns:
           ``(logits, non_trainables)``, the logits in the dtype of ``x``.
         """
-        self.check_floating(x, minimum_ndim=1)
+        x = self.check_floating(x, minimum_ndim=1)
         self.check_variables(trainables, {"embed": self._shape})
         if x.shape[-1] != self.embed_dim:
             wanted = f"x of shape (..., {self.embed_dim})"

@@ -5,6 +5,7 @@ import math
 from mlax_tutorial.nn.elementwise import is_elementwise
 from mlax_tutorial.nn.kinds import Function, Size, Switch
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import canonical
 
 
 class F(Layer):
@@ -34,9 +35,9 @@ class F(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         if self.infer_fn is None:
-            return self.train_fn(x), non_trainables
+            return self.train_fn(canonical(x)), non_trainables
         self.check_inference_mode(inference_mode)
-        return (self.infer_fn if inference_mode else self.train_fn)(x), non_trainables
+        return (self.infer_fn if inference_mode else self.train_fn)(canonical(x)), non_trainables
 
     def _build_cache(self, records, path, length):
         if self.decodes is None and not is_elementwise(self.infer_fn or self.train_fn, records[path][0]):
@@ -67,9 +68,9 @@ class Flatten(Layer):
     decodes = property(lambda self: self.axes == 1)
 
     def check_input(self, x):
-        self.check_array(x, minimum_ndim=self.axes)
+        return self.check_array(x, minimum_ndim=self.axes)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_input(x)
+        x = self.check_input(x)
         batch = x.shape[: len(x.shape) - self.axes]
         return x.reshape(*batch, math.prod(x.shape[len(batch) :])), non_trainables

@@ -87,8 +87,9 @@ class Layer(Checks):
         self.check_input(x)
         return (), ()
 
-    def check_input(self, x: Any) -> None:
-        """Refuse an ``x`` that does not fit; for the top of ``fwd``, and of an ``init`` that makes nothing."""
+    def check_input(self, x: Any) -> Any:
+        """Refuse an ``x`` that does not fit, or return it; for the top of ``fwd``, and of an ``init`` that makes nothing."""
+        return x
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False) -> tuple[Any, Any]:
         """Apply the layer; pure.

@@ -62,13 +62,13 @@ class Linear(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        self.check_floating(x, minimum_ndim=1)
+        x = self.check_floating(x, minimum_ndim=1)
         shape, dtype = (x.shape[-1], self.out_features), self.param_dtype or x.dtype
         kernel = self.initialize("kernel_initializer", key, shape, dtype)
         return {"kernel": kernel.T if self.transposed_kernel else kernel}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_floating(x, minimum_ndim=1)
+        x = self.check_floating(x, minimum_ndim=1)
         shape = (x.shape[-1], self.out_features)
         self.check_variables(trainables, {"kernel": shape[::-1] if self.transposed_kernel else shape}, x=x)
         axes = (1,) if self.transposed_kernel else (0,)  # the kernel's axis that meets the input's last one
@@ -107,11 +107,13 @@ class Bias(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        shape, dtype = _trailing_shape(self, x), self.param_dtype or x.dtype
+        x, shape = _trailing_shape(self, x)
+        dtype = self.param_dtype or x.dtype
         return {"bias": self.initialize("bias_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_variables(trainables, {"bias": _trailing_shape(self, x)})
+        x, shape = _trailing_shape(self, x)
+        self.check_variables(trainables, {"bias": shape})
         return add_bias(x, trainables["bias"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
 
@@ -147,11 +149,13 @@ class Scaler(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        shape, dtype = _trailing_shape(self, x), self.param_dtype or x.dtype
+        x, shape = _trailing_shape(self, x)
+        dtype = self.param_dtype or x.dtype
         return {"scaler": self.initialize("scaler_initializer", key, shape, dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_variables(trainables, {"scaler": _trailing_shape(self, x)})
+        x, shape = _trailing_shape(self, x)
+        self.check_variables(trainables, {"scaler": shape})
         return _scale(x, trainables["scaler"], self.accum_dtype or accumulator(x.dtype)), non_trainables
 
 
@@ -185,12 +189,12 @@ def _broadcast(parameter, x, accum_dtype):
     return lax.broadcast_in_dim(parameter.astype(accum_dtype), x.shape, axes).astype(x.dtype)
 
 
-def _trailing_shape(layer, x) -> tuple[int, ...]:
-    """The shape of the bias or the scaler for the input ``x``."""
-    layer.check_floating(x, minimum_ndim=len(layer.in_features))
+def _trailing_shape(layer, x):
+    """The input ``x``, checked, and the shape of its bias or its scaler."""
+    x = layer.check_floating(x, minimum_ndim=len(layer.in_features))
     sizes = x.shape[len(x.shape) - len(layer.in_features) :]
     shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, layer.in_features))
     if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
         mend = "use -1 where the size should come from the input"
         layer.expects(f"in_features={layer.in_features}", f"trailing axes {shape}", x, mend)
-    return shape
+    return x, shape

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import LayerError, describe
@@ -65,8 +66,8 @@ class BatchNorm(Layer):
       param_dtype: of scale and bias; by default the input's. ``fwd`` converts them to the dtype of the statistics.
 
     Raises:
-      LayerError: if ``x`` is not floating or has too few axes, the running averages or the trainables do not fit it,
-        ``inference_mode`` is traced, or there is no axis called ``axis_name``.
+      LayerError: if ``x`` is not floating or has too few axes, ``epsilon`` is 0 in ``accum_dtype``, the running averages or the
+        trainables do not fit ``x``, ``inference_mode`` is traced, or there is no axis called ``axis_name``.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -94,14 +95,14 @@ class BatchNorm(Layer):
 
     def init(self, key, x):
         self.check_init_key(key)
-        self.check_floating(x, minimum_ndim=-self.channel_axis)
+        x = self.check_floating(x, minimum_ndim=-self.channel_axis)
         shape, dtype = (x.shape[self.channel_axis],), self.accum_dtype or accumulator(x.dtype)
         return _identity(self, x), {"mean": jnp.zeros(shape, dtype), "variance": jnp.ones(shape, dtype)}
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        affine = self._check(x, trainables, non_trainables, inference_mode)
+        x, affine = self._check(x, trainables, non_trainables, inference_mode)
         axes = tuple(axis for axis in range(x.ndim) if axis != x.ndim + self.channel_axis)
-        wide = x.astype(self.accum_dtype or accumulator(x.dtype))
+        wide = _wide(self, x)
         if inference_mode or x.size == 0:
             running = (non_trainables[name].astype(wide.dtype) for name in ("mean", "variance"))
             mean, variance = (jnp.expand_dims(value, axes) for value in running)
@@ -115,11 +116,11 @@ class BatchNorm(Layer):
     decodes = property(lambda self: self.channel_axis != -2)
 
     def _check(self, x, trainables, non_trainables, inference_mode):
-        self.check_floating(x, minimum_ndim=-self.channel_axis)
+        x = self.check_floating(x, minimum_ndim=-self.channel_axis)
         self.check_inference_mode(inference_mode)
         averages = dict.fromkeys(("mean", "variance"), (x.shape[self.channel_axis],))
         self.check_variables(non_trainables, averages, "non_trainables")
-        return _affine(self, x, trainables)
+        return x, _affine(self, x, trainables)
 
     def _moments(self, x, axes):
         try:
@@ -150,7 +151,7 @@ class _OverFeatures(Layer):
     accum_dtype: Dtype | None = None
 
     def check_input(self, x):
-        self.check_floating(x, minimum_ndim=self.axes)
+        return self.check_floating(x, minimum_ndim=self.axes)
 
     decodes = property(lambda self: self.axes == 1)
 
@@ -170,7 +171,8 @@ class LayerNorm(_OverFeatures):
         precision, otherwise the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes.
+      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes or one feature alone, or ``epsilon`` is 0 in
+        ``accum_dtype``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -185,9 +187,12 @@ class LayerNorm(_OverFeatures):
     decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_input(x)
-        wide = x.astype(self.accum_dtype or accumulator(x.dtype))
-        mean, variance = moments(wide, tuple(range(x.ndim - self.axes, x.ndim)))
+        x = self.check_input(x)
+        axes, wide = tuple(range(x.ndim - self.axes, x.ndim)), _wide(self, x)
+        _check_count(
+            self, x, math.prod(x.shape[-self.axes :]), "example", "leave it out, or normalize over more axes"
+        )
+        mean, variance = moments(wide, axes)
         return standardize(wide, mean, variance, self.epsilon).astype(x.dtype), non_trainables
 
 
@@ -206,7 +211,7 @@ class RMSNorm(_OverFeatures):
         precision, otherwise the input's. (In float16 the square of 256 is infinite.)
 
     Raises:
-      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes.
+      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes, or ``epsilon`` is 0 in ``accum_dtype``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -221,8 +226,8 @@ class RMSNorm(_OverFeatures):
     decodes = _OverFeatures.decodes
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_input(x)
-        wide = x.astype(self.accum_dtype or accumulator(x.dtype))
+        x = self.check_input(x)
+        wide = _wide(self, x)
         square = _average(jnp.square(wide), tuple(range(x.ndim - self.axes, x.ndim)))
         y = wide * lax.rsqrt(square + jnp.asarray(self.epsilon, wide.dtype))
         return y.astype(x.dtype), non_trainables
@@ -251,8 +256,8 @@ class GroupNorm(Layer):
       param_dtype: of scale and bias; by default the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes, ``groups`` does not divide its channels, or the
-        trainables do not fit it.
+      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes, or one value in each group; if ``groups`` does not
+        divide its channels, ``epsilon`` is 0 in ``accum_dtype``, or the trainables do not fit ``x``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -278,18 +283,19 @@ class GroupNorm(Layer):
             self.refuse(f"channel_axis must be one of {self.axes} trailing axes, got {self.channel_axis}.")
 
     def init(self, key, x):
-        self.check_input(x)
+        x = self.check_input(x)
         return _identity(self, x), ()
 
     decodes = property(lambda self: self.axes == 1)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        self.check_input(x)
+        x = self.check_input(x)
         affine, axis = _affine(self, x, trainables), x.ndim + self.channel_axis
         channels = self.groups, x.shape[axis] // self.groups
-        wide = x.astype(self.accum_dtype or accumulator(x.dtype))
+        wide = _wide(self, x)
         wide = wide.reshape(*x.shape[:axis], *channels, *x.shape[axis + 1 :])
         axes = tuple(other for other in range(x.ndim - self.axes, wide.ndim) if other != axis)
+        _check_count(self, x, math.prod(wide.shape[axis] for axis in axes), "group", "make fewer groups")
         mean, variance = moments(wide, axes)
         others = tuple(other for other in range(wide.ndim) if other not in (axis, axis + 1))
         affine = {name: affine[name].astype(wide.dtype).reshape(channels) for name in affine}
@@ -298,10 +304,27 @@ class GroupNorm(Layer):
         return y.reshape(x.shape).astype(x.dtype), non_trainables
 
     def check_input(self, x):
-        self.check_floating(x, minimum_ndim=self.axes)
+        x = self.check_floating(x, minimum_ndim=self.axes)
         if (channels := x.shape[self.channel_axis]) % self.groups:
             got = f"the {channels} channels (axis {self.channel_axis}), got {describe(x)}"
             self.refuse(f"groups={self.groups} must divide {got}: choose a divisor, or another channel_axis.")
+        return x
+
+
+def _wide(layer, x):
+    """The input in the dtype of the statistics, in which epsilon must be more than 0: a constant would be 0 / 0."""
+    dtype = jnp.dtype(layer.accum_dtype or accumulator(x.dtype))
+    if np.asarray(layer.epsilon, dtype) == 0:
+        layer.refuse(
+            f"epsilon={layer.epsilon} is 0 in {dtype}, accum_dtype: make it larger, or accum_dtype=jnp.float32."
+        )
+    return x.astype(dtype)
+
+
+def _check_count(layer, x, count, of, mend):
+    """Refuse the statistics of a single value: whatever it is, it would become 0."""
+    if count == 1:
+        layer.expects("x", f"more than one value for each {of}", x, mend)
 
 
 def _identity(layer, x):

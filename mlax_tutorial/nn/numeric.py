@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.dtypes import canonicalize_dtype
 
 
 def accumulator(dtype) -> Any:
@@ -36,6 +37,24 @@ def real(value) -> float:
         return float(value)
     except (TypeError, OverflowError):
         raise ValueError("not a number") from None
+
+
+def canonical(tree: Any) -> Any:
+    """NumPy's arrays in a tree as JAX's, and outlines likewise, of a dtype that JAX has: a float64 is a float32, but under x64.
+
+    ``astype`` and the like would warn of it. All else stays as it is.
+
+    >>> import numpy as np
+    >>> canonical((np.ones(2), "text"))
+    (Array([1., 1.], dtype=float32), 'text')
+    """
+
+    def one(leaf):
+        if isinstance(leaf, jax.ShapeDtypeStruct) and leaf.dtype == np.float64:
+            return jax.ShapeDtypeStruct(leaf.shape, canonicalize_dtype(leaf.dtype), sharding=leaf.sharding)
+        return jnp.asarray(leaf) if isinstance(leaf, (np.ndarray, np.generic)) else leaf
+
+    return jax.tree.map(one, tree)
 
 
 def varying_like(tree: Any, *others: Any) -> Any:

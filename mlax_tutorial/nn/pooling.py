@@ -51,7 +51,7 @@ class _Pool(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         axes, strides = self.axes or self._usual_axes, self.strides or self.window_shape
-        self.check_floating(x, minimum_ndim=-axes[0])
+        x = self.check_floating(x, minimum_ndim=-axes[0])
         lengths = tuple(x.shape[axis] for axis in axes)
         rims = pads(self.padding, lengths, self.window_shape, strides)
         check_room(self, x, lengths, self.window_shape, rims)

@@ -56,7 +56,8 @@ class WeightNorm(_Normalized):
     .. math:: w = g \, v / \lVert v \rVert
 
     for the weights :math:`w` that flow into each feature of the output. The trainables are ``{"layer": {"kernel": v}, "scale":
-    g}``; at first :math:`g` is the length of :math:`v`, so that nothing changes.
+    g}``; at first :math:`g` is the length of :math:`v`, so that nothing changes. Weights that are all zero stay so: their
+    length counts as 1, here and at first in :math:`g`, so that they have a gradient.
 
     Args:
       layer: a :class:`Linear`, :class:`Conv` or :class:`ConvTranspose`.
@@ -78,14 +79,15 @@ class WeightNorm(_Normalized):
 
     def init(self, key, x):
         trainables, matrix = self._init_layer(key, x)
-        return {"layer": trainables, "scale": _length(matrix)[:, 0].astype(matrix.dtype)}, ()
+        length = _length(matrix.astype(accumulator(matrix.dtype)), 1)
+        return {"layer": trainables, "scale": length[:, 0].astype(matrix.dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_names(trainables, ("layer", "scale"))
         matrix, back = self._matrix(trainables["layer"])
         self.check_variables({"scale": trainables["scale"]}, {"scale": matrix.shape[:1]})
-        length = _length(matrix)
-        rows = matrix.astype(length.dtype) / length * trainables["scale"].astype(length.dtype)[:, None]
+        wide = matrix.astype(accumulator(matrix.dtype))
+        rows = wide / _length(wide, 1) * trainables["scale"].astype(wide.dtype)[:, None]
         return self._apply(x, back(rows)), non_trainables
 
 
@@ -96,7 +98,8 @@ class SpectralNorm(_Normalized):
 
     The singular vectors :math:`u` and :math:`v` are found by power iteration, a little further in each training step:
     :math:`u` is the non-trainable, ``{"vector": u}``. Gradients take it as a constant. Trainables are those of ``layer``.
-    A convolution's kernel counts as a matrix with a row for each channel of the output, as in PyTorch.
+    A convolution's kernel counts as a matrix with a row for each channel of the output, as in PyTorch. A kernel of zeros
+    stays as it is.
 
     Args:
       layer: a :class:`Linear`, :class:`Conv` or :class:`ConvTranspose`.
@@ -134,21 +137,23 @@ class SpectralNorm(_Normalized):
         matrix, u = matrix.astype(non_trainables["vector"].dtype), non_trainables["vector"]
         if not inference_mode:
             u = _iterate(lax.stop_gradient(matrix), u, self.iterations)
-        sigma = jnp.sqrt(jnp.sum(jnp.square(u @ matrix)))  # u @ matrix is sigma v
+        sigma = _length(u @ matrix)  # u @ matrix is sigma v
         return self._apply(x, back(matrix / sigma)), {"vector": u}
 
 
-def _length(matrix):
-    """The lengths of the rows, as a column; in float32 at least."""
-    wide = matrix.astype(accumulator(matrix.dtype))
-    return jnp.sqrt(jnp.sum(jnp.square(wide), axis=1, keepdims=True))
+def _length(array, axis=None):
+    """The lengths along an axis, which stays, or of a vector; 1 in place of 0, so that zeros divided by it are zeros, with
+    gradients."""
+    square = jnp.sum(jnp.square(array), axis=axis, keepdims=axis is not None)
+    return jnp.sqrt(square + (square == 0).astype(square.dtype))
 
 
 def _unit(vector):
-    return vector * lax.rsqrt(jnp.sum(jnp.square(vector)) + jnp.asarray(1e-24, vector.dtype))
+    return vector / _length(vector)
 
 
 def _iterate(matrix, u, times):
     for _ in range(times):
-        u = _unit(matrix @ _unit(matrix.T @ u))
+        found = _unit(matrix @ _unit(matrix.T @ u))
+        u = found + u * jnp.all(found == 0).astype(u.dtype)  # from a zero vector, it would never come back
     return u

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Sizes
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.nn.numeric import canonical, is_floating
 
 
 class Weights(Layer):
@@ -45,5 +45,5 @@ class Weights(Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         self.check_variables(trainables, {"weights": self.shape})
-        weights = jnp.asarray(trainables["weights"])
+        x, weights = canonical(x), jnp.asarray(trainables["weights"])
         return weights.astype(x.dtype) if is_floating(x) else weights, non_trainables

@@ -305,9 +305,11 @@ def test_rms_norm_against_numpy(shape, axes, epsilon):
     ("shape", "axes", "batch"),
     [((6,), 1, ()), ((2, 3, 6), 2, (2,)), ((2, 3, 4, 5, 6), 3, (2, 3)), ((2, 6), 1, (2,))],
 )
-@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("groups", [1, 2, 3, 6])
 def test_group_norm_against_numpy(shape, axes, batch, groups):
     """Each group cut out and normalized by itself."""
+    if axes == 1 and groups == 6:
+        pytest.skip("one value in each group is refused: test_numbers_normalization.py")
     layer, x = nn.GroupNorm(groups, axes, epsilon=0.01), draw(0, *shape)
     over = tuple(range(len(batch), len(shape)))
     parts = [reference(part, over, 0.01) for part in np.split(np.asarray(x), groups, axis=-1)]

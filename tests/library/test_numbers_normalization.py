@@ -1,0 +1,82 @@
+"""Normalization where it has nothing to divide by: one value, zeros, an epsilon that is none."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from mlax_tutorial import nn
+
+RANDOM = np.random.default_rng(0).normal(size=(4, 3)).astype("float32")
+ONE = jnp.ones((1, 4))
+
+
+def train(layer, x, **options):
+    return layer.fwd(x, *layer.init(jax.random.key(0), x), **options)
+
+
+SINGLE = {
+    "groups of one": (lambda: nn.GroupNorm(4, axes=1).fwd(ONE, (), ()), r"GroupNorm: x expects more than one value for each group"),
+    "one feature": (lambda: nn.LayerNorm().fwd(ONE.T, (), ()), r"LayerNorm: x expects more than one value for each example"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "message"), SINGLE.values(), ids=list(SINGLE))
+def test_one_value_is_refused(wrong, message):
+    with pytest.raises(nn.LayerError, match=f"^{message}"):
+        wrong()
+
+
+NORMS = {
+    "BatchNorm": nn.BatchNorm, "LayerNorm": nn.LayerNorm, "RMSNorm": nn.RMSNorm,
+    "GroupNorm": lambda **options: nn.GroupNorm(2, axes=1, **options),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_an_epsilon_of_zero_is_refused(name):
+    """1e-12 is above 0 as a hyperparameter, and 0 in float16: of zeros, the layer would make NaN."""
+    x = jnp.zeros((3, 4), jnp.float16)
+    layer = NORMS[name](epsilon=1e-12, accum_dtype=jnp.float16)
+    with pytest.raises(
+        nn.LayerError, match=rf"^{name}: epsilon=1e-12 is 0 in float16, accum_dtype: make it larger"
+    ):
+        train(layer, x)
+    for fine in (NORMS[name](epsilon=1e-12), NORMS[name](epsilon=1e-7, accum_dtype=jnp.float16)):
+        assert not np.any(np.asarray(train(fine, x)[0]))
+
+
+COLUMN = np.where(np.arange(3) == 1, 0, RANDOM)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.WeightNorm(nn.Linear(3)), nn.SpectralNorm(nn.Linear(3))],
+    ids=lambda layer: type(layer).__name__,
+)
+@pytest.mark.parametrize("kernel", [np.zeros((4, 3), "float32"), COLUMN], ids=["zero", "a column of zeros"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_zeros_stay_zeros_and_have_gradients(layer, kernel, dtype):
+    inner = nn.Linear(3, kernel_initializer=lambda key, shape, dtype: jnp.asarray(kernel, dtype))
+    layer, x = type(layer)(inner), jnp.eye(4, dtype=dtype)
+    trainables, non_trainables = layer.init(jax.random.key(0), x)
+
+    def normalized(trainables):
+        y, updated = layer.fwd(x, trainables, non_trainables)
+        return jnp.sum(y.astype("float32")), (y, updated)
+
+    gradients, (y, updated) = jax.grad(normalized, has_aux=True)(trainables)
+    np.testing.assert_array_equal(y == 0, kernel == 0)
+    assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves((y, updated, gradients)))
+    assert bool(jnp.any(jax.tree.leaves(gradients)[0][:, 1] != 0)), "weights that are 0 would be so for ever"
+
+
+def test_a_kernel_that_was_once_zero_is_normalized_again():
+    """Its vector must not become zero, from which power iteration would not come back."""
+    layer, x = nn.SpectralNorm(nn.Linear(3)), jnp.eye(4)
+    _, non_trainables = layer.init(jax.random.key(0), x)
+    _, non_trainables = layer.fwd(x, {"kernel": jnp.zeros((4, 3))}, non_trainables)
+    kernel = jnp.asarray(RANDOM)
+    for _ in range(50):
+        y, non_trainables = layer.fwd(x, {"kernel": kernel}, non_trainables)
+    np.testing.assert_allclose(y, kernel / np.linalg.norm(kernel, 2), rtol=1e-4)
