@@ -2,10 +2,41 @@
 
 How to write an exercise
 ------------------------
-An exercise is a file, ``mlax_tutorial/exercises/CHAPTER/NAME.py``: a solution, a check, and last ``exercise = Exercise(...)`` with title,
-stars, minutes, one sentence of why, and two hints or more. The answers that test it, wrong and right ones, lie in
-``tests/exercises/CHAPTER/NAME.py``. `CONTRIBUTING.md` of the repository, *Add an exercise*, shows both files of a small one as a whole. A
-check may do the following.
+An exercise is a file, here ``mlax_tutorial/exercises/welcome/halve.py``::
+
+    # Halve every element.
+
+    import jax.numpy as jnp
+
+    from mlax_tutorial.checking import Exercise, checks, inputs
+
+
+    # The reader sees it as `def halve(x)`.
+    def solution(x):
+        return x / 2
+
+
+    def check(halve):  # raises Failed, or returns None when all is well
+        checks.values(halve, solution, inputs.arrays("n"), examples=[(jnp.array([1.0, -3.0]),)])
+        checks.works_under_jit(halve, jnp.arange(3.0))
+
+
+    exercise = Exercise(  # the last statement: the chapter's guards read it without importing the file
+        title="Halve every element",  # at most 60 characters, no period
+        stars=1,  # 1 to 3
+        minutes=2,  # 1 to 30
+        why="One sentence, shown when it is passed: why this matters in JAX.",  # 30 characters or more, with a period
+        hints=("The first nudge.", "A stronger one; the last may almost give it away."),  # two or more, all different
+        solution=solution,
+        check=check,
+    )
+
+Its chapter's listing, ``mlax_tutorial/exercises/welcome/__init__.py``, has a line for it, in the order of the chapter::
+
+    from mlax_tutorial.exercises.welcome.halve import exercise as halve
+
+The answers that test it, wrong and right ones, lie in ``tests/exercises/welcome/halve.py``; how, `tests/exercises/answers.py` shows. A check
+may do the following.
 
 - The answer may be a value instead of a function (a number, a string, a tuple, a dict of predictions): then
   ``solution`` is that value and ``check`` gets what the reader gave. ``checks.answers`` grades a dict.
@@ -25,7 +56,7 @@ check may do the following.
   ``iterations=…``.
 - ``exercise.grade(answer)`` gives the :class:`Outcome` without showing or recording it.
 - What several exercises of a chapter share stands in a file beside them whose name begins with ``_``, such as ``_compare.py``.
-- Keep a check under three seconds: few shapes, small arrays (each new shape compiles each operation anew).
+- Keep a check under two seconds: few shapes, small arrays (each new shape compiles each operation anew).
 """
 
 from mlax_tutorial.checking import checks, inputs

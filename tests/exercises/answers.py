@@ -1,19 +1,47 @@
 """Answers to one exercise, as readers write them: wrong ones with the diagnosis that each must get, and right ones of unusual style.
 
-A file `tests/exercises/CHAPTER/EXERCISE.py` collects them, and nothing else has to be said; `owed.py` holds the tests::
+A file `tests/exercises/CHAPTER/EXERCISE.py` collects them, and nothing else has to be said; `owed.py` holds the tests. This is
+``tests/exercises/welcome/halve.py``::
+
+    # Answers to the exercise welcome.halve.
+
+    import jax.numpy as jnp
+
+    from mlax_tutorial.exercises.welcome.halve import exercise
+    from tests.exercises.answers import Answers
 
     answers = Answers(exercise)
 
-    @answers.wrong("`return` missing")      # a part of the diagnosis that it must get
-    def in_place(x): ...
 
-    answers.wrong("is no dtype")({"a": 32})  # an answer that is a value
+    @answers.wrong("`return` missing")
+    def in_place(x):
+        x /= 2
 
-    @answers.wrong()                         # looks right, and must fail, whatever is said
-    def nearly(x): ...
+
+    @answers.wrong("expected 0.5, got 0.")
+    def rounds_down(x):
+        return x // 2
+
+
+    @answers.wrong("returned a list")
+    def halve_list(x):
+        return [element / 2 for element in x]
+
+
+    @answers.wrong()  # it must fail, whatever is said
+    def drops_the_first(x):
+        return x[1:] / 2
+
 
     @answers.right
-    def by_addition(x): ...
+    def by_product(x):
+        return jnp.multiply(x, 0.5)
+
+
+    answers.right(lambda x: x - x / 2)  # without a decorator, as for an answer that is a value
+
+An answer marked ``wrong("text")`` must fail, with a message that contains the text. Use at least three different texts; none may appear in
+the message of an answer that is marked with another. One marked ``wrong()`` must fail, whatever is said: for wrong answers that look right.
 """
 
 import dataclasses

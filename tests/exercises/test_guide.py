@@ -1,35 +1,31 @@
-"""The example of the guide, in CONTRIBUTING.md, is found, graded and tested once its files are written."""
-
-# reads: nothing else
+"""The example in the docstrings of `mlax_tutorial.checking` and `answers.py` is found, graded and tested once its files are written."""
 
 import configparser
+import inspect
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
 import mlax_tutorial
+from mlax_tutorial import checking
+from tests.exercises import answers
 
 PACKAGE, TESTS = pathlib.Path(mlax_tutorial.__file__).parent, pathlib.Path(__file__).parents[1]
 LISTING = "mlax_tutorial/exercises/welcome/__init__.py"
-COMMAND_LINE = [
-    "tests/checking/__init__.py",
-    "tests/checking/conftest.py",
-    "tests/checking/test_command_line.py",
-]
 EXERCISE, ANSWERS = "mlax_tutorial/exercises/welcome/halve.py", "tests/exercises/welcome/halve.py"
 
 
 def example():
-    """The files that the guide shows, by their names."""
-    guide = (TESTS.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = guide.partition("## Add an exercise")[2].partition("\n## ")[0]
-    shown = r"^`([\w/]+\.py)`(?:(?!```).)*\n```python\n(.*?)```$"
-    return dict(re.findall(shown, section, re.DOTALL | re.MULTILINE))
+    """The files that the docstrings show, by their names."""
+    shown = r"``((?:mlax_tutorial|tests)/exercises/welcome/\w+\.py)``[^:]*::\n\n((?:    .*\n|\n)+)"
+    found = re.findall(shown, inspect.getdoc(checking) + "\n\n" + inspect.getdoc(answers) + "\n")
+    return {name: textwrap.dedent(text).rstrip() + "\n" for name, text in found}
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +35,7 @@ def copy(tmp_path_factory):
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, root / "mlax_tutorial", ignore=ignored)
     shutil.copytree(TESTS / "exercises", root / "tests" / "exercises", ignore=ignored)
-    (root / "tests" / "checking").mkdir()
-    for name in ("tests/__init__.py", "tests/conftest.py", "tests/settings.py", *COMMAND_LINE):
+    for name in ("tests/__init__.py", "tests/conftest.py", "tests/settings.py"):
         shutil.copy(TESTS.parent / name, root / name)
     ini = configparser.ConfigParser()
     ini.read(TESTS.parent / "pytest.ini")
@@ -70,7 +65,7 @@ def python(copy, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_guide_shows_both_files_and_the_line():
+def test_the_docstrings_show_both_files_and_the_line():
     assert list(example()) == [EXERCISE, LISTING, ANSWERS]
 
 
@@ -84,13 +79,6 @@ def test_the_example_is_found_and_graded(copy):
     status, said = python(copy, "-c", program)
     assert status == 0 and "halve: passed" in said and "halve: not yet right" in said, said
     assert "def halve(x):" in said
-
-
-def test_the_command_line_still_passes(copy):
-    """Its tests name no number and no neighbor that a new exercise changes."""
-    arguments = ("-q", "-p", "no:cacheprovider", "-k", "list or next or minutes", COMMAND_LINE[-1])
-    status, said = python(copy, "-m", "pytest", *arguments)
-    assert status == 0 and "passed" in said, said
 
 
 def test_the_example_is_tested(copy):
