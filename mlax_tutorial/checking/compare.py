@@ -189,9 +189,12 @@ def answers(given, expected, why=None):
         raise Failed(f"No answer for {_names(missing)}.")
     if extra := [key for key in given if key not in expected]:
         raise Failed(f"There is no question {_names(extra)}: the questions are {_names(expected)}.")
-    wrong = [key for key in expected if not _same_answer(given[key], expected[key])]
+    still_open = [key for key in expected if given[key] is ...]
+    wrong = [key for key in expected if key not in still_open and not _same_answer(given[key], expected[key])]
+    if still_open and not wrong:
+        raise Failed(f"No answer yet for {_names(still_open)}; the others are right.")
     if wrong:
-        said = []
+        said = [(str(key), "no answer yet.") for key in still_open]
         for key in wrong:
             reasons = (why or {}).get(key, {})
             reason = next((text for other, text in reasons.items() if _same_answer(given[key], other)), "")

@@ -128,6 +128,8 @@ class Exercise:
     def _grade(self, answer, seconds):
         if reader.is_open(answer):
             raise NotAttempted
+        if isinstance(answer, (list, tuple)) and any(item is ... for item in answer):
+            raise Failed("A part of your answer is still `...`.", got=answer)
         reader.admit(answer, self.answer)
         function = callable(self.answer) and not isinstance(self.answer, type)
         try:

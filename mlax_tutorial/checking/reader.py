@@ -37,10 +37,9 @@ def is_open(answer):
     """Whether an answer is only the stub that the book gives: nothing to grade."""
     if answer is ... or answer is NotImplemented:
         return True
-    if isinstance(answer, dict):
-        return bool(answer) and any(item is ... for item in answer.values())
-    if isinstance(answer, (list, tuple)):
-        return any(item is ... for item in answer)
+    if isinstance(answer, (dict, list, tuple)):  # one that is half filled is an attempt
+        items = list(answer.values()) if isinstance(answer, dict) else answer
+        return bool(items) and all(item is ... for item in items)
     if isinstance(answer, type):
         methods = [value for value in vars(answer).values() if isinstance(value, types.FunctionType)]
         return any(

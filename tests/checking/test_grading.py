@@ -119,9 +119,21 @@ def test_stubs_are_not_attempted(grade, stub):
     assert "not attempted yet" in outcome.text
 
 
-@pytest.mark.parametrize("answer", [..., {"a": ..., "b": 1}, [1, ...], (...,)])
+@pytest.mark.parametrize("answer", [..., {"a": ..., "b": ...}, [..., ...], (...,)])
 def test_open_values_are_not_attempted(grade, answer):
     assert grade(answer, lambda given: None, solution={"a": 1}).status == NOT_ATTEMPTED
+
+
+def test_an_answer_that_is_half_filled_is_an_attempt(grade):
+    def check(given):
+        checks.answers(given, {"a": 1, "b": 2, "c": 3})
+
+    said = grade({"a": 1, "b": ..., "c": 3}, check, solution={"a": 1})
+    assert said.status == FAILED and "No answer yet for `b`; the others are right." in said.text
+    said = grade({"a": 5, "b": ..., "c": 3}, check, solution={"a": 1})
+    assert said.status == FAILED and "`a` is not right yet" in said.text and "no answer yet" in said.text
+    said = grade((1, ...), lambda given: None, solution=(1, 2))
+    assert said.status == FAILED and "still `...`" in said.text
 
 
 def ellipsis_as_index(x):
