@@ -336,7 +336,7 @@ _whole = functools.partial(integer, minimum=0)
 
 def _import(module, name):
     try:
-        return importlib.import_module(module)  # imports: nothing of this project
+        return importlib.import_module(module)
     except ImportError as error:
         package = "safetensors" if module.startswith("safetensors") else "orbax-checkpoint"
         raise ImportError(f"{name} needs {package}: pip install {package}.", name=module) from error

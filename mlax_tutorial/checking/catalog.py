@@ -37,7 +37,7 @@ TITLES = {
 
 def chapters():
     """The names of the chapters that have exercises."""
-    found = pkgutil.iter_modules(exercises.__path__)  # imports: mlax_tutorial.exercises.*
+    found = pkgutil.iter_modules(exercises.__path__)
     names = [module.name for module in found if not module.name.startswith("_")]
     order = list(TITLES)
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
@@ -46,7 +46,7 @@ def chapters():
 def of(chapter):
     """The exercises of a chapter, in the order in which its module defines them."""
     name = f"{exercises.__name__}.{chapter}"
-    module = importlib.import_module(name)  # imports: mlax_tutorial.exercises.*
+    module = importlib.import_module(name)
     return [value for value in vars(module).values() if isinstance(value, Exercise)]
 
 

@@ -76,5 +76,5 @@ def __getattr__(name):
     if name in _LATE:
         from importlib import import_module
 
-        return getattr(import_module(_LATE[name]), name)  # imports: what _LATE names
+        return getattr(import_module(_LATE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

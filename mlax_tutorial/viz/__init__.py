@@ -67,7 +67,7 @@ def __getattr__(name):
     if name in _LATE:
         from importlib import import_module
 
-        module = import_module(_LATE[name])  # imports: what _LATE names
+        module = import_module(_LATE[name])
         globals()[name] = function = getattr(module, name)
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,6 @@ import re
 import symtable
 
 # Who asks names the notebook, and so depends on it.
-# reads: nothing else
 ROOT = pathlib.Path(__file__).parents[2]
 # Cells with these tags are no code of the reader's.
 SKIPPED = {"raises-exception", "remove-cell"}

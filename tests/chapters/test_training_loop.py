@@ -1,7 +1,5 @@
 """*The training loop*: the loop that its reader writes trains, stops early, and goes on from its own checkpoint, bit for bit."""
 
-# reads: book/_src/training_loop.md
-
 import pathlib
 import re
 

@@ -31,7 +31,6 @@ TWO = [
 def start(module, *arguments):
     environment = dict(os.environ, JAX_PLATFORMS="cpu")
     environment.pop("JAX_NUM_CPU_DEVICES", None)
-    # reads: nothing else
     return subprocess.Popen(
         [sys.executable, "-m", f"tests.distributed.{module}", *map(str, arguments)],
         cwd=HERE.parents[1], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

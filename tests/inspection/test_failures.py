@@ -1,7 +1,5 @@
 """`mlax_tutorial.inspection.failures`: errors of twenty kinds and more, read; and code that should fail and does not."""
 
-# reads: nothing else
-
 import functools
 import gc
 import re

@@ -16,7 +16,6 @@ from tools import rehearse
 from tools.notebooks.places import Book
 from tools.rehearse import is_rounding, rounded_products
 
-# reads: nothing else
 ROOT = pathlib.Path(__file__).parents[2]
 GENERATOR = np.random.default_rng(0)
 LEFT = GENERATOR.normal(size=(5, 7)).astype(np.float32)

@@ -192,7 +192,6 @@ print(killed, done)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_process_killed_at_any_moment_loses_nothing(tmp_path):
-    # reads: nothing else
     got = subprocess.run(
         [sys.executable, "-c", KILLED, tmp_path], capture_output=True, text=True, timeout=300,
         cwd=pathlib.Path(__file__).parents[2], env=dict(os.environ, JAX_PLATFORMS="cpu"),

@@ -1,4 +1,4 @@
-"""Layers and optimizers against PyTorch: the values that tools/make_torch_references.py stored, in PyTorch's own layout.
+"""Layers and optimizers against PyTorch: the values that references/make.py stored, in PyTorch's own layout.
 
 Each test says how to get from PyTorch's inputs and weights to PyTorch's outputs by way of this library. What it says is differentiated,
 too, so that gradients come out in PyTorch's layout by themselves.
@@ -21,8 +21,7 @@ from mlax_tutorial import nn, optim
 from mlax_tutorial.nn.attention import attend, attend_in_chunks, distance_mask, rotary
 
 HERE = Path(__file__).parent
-# reads: tools/make_torch_references.py
-TOOL = HERE.parents[1] / "tools/make_torch_references.py"
+TOOL = HERE / "references/make.py"
 
 
 class Case(NamedTuple):

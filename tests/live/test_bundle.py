@@ -1,7 +1,5 @@
 """The script that the package ships is the one that its sources make."""
 
-# reads: tools/live/*, tools/live/licenses/*, tools/live/src/*, mlax_tutorial/live/static/*
-
 import hashlib
 import re
 import shutil

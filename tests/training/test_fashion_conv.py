@@ -45,7 +45,6 @@ def test_its_size_is_told():
     trainables, _ = jax.eval_shape(fashion_conv.MODEL.init, jax.random.key(0), jnp.ones((1, 28, 28, 1)))
     count = sum(leaf.size for leaf in jax.tree.leaves(trainables))
     assert f"{count:,} weights" in fashion_conv.__doc__
-    # reads: examples/README.md
     assert f"{count:,} weights" in (fashion_conv.RESULT.parents[1] / "README.md").read_text()
 
 
@@ -146,7 +145,6 @@ def test_a_folder_for_the_part_is_a_mistake(tmp_path, capsys):
 
 
 def test_the_recorded_accuracy_is_what_the_readme_says():
-    # reads: examples/README.md, examples/results/*
     if not fashion_conv.RESULT.is_file():
         pytest.skip("no run of the example is recorded yet")
     result = json.loads((fashion_conv.RESULT).read_text())

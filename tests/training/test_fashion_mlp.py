@@ -126,7 +126,6 @@ def test_a_folder_for_the_part_is_a_mistake(tmp_path, capsys):
 
 
 def test_the_recorded_accuracy_is_at_least_90_percent():
-    # reads: examples/README.md, examples/results/*
     result = json.loads((fashion_mlp.RESULT).read_text())
     assert result["accuracy"] >= 0.9 and result["images"] == {"train": 60_000, "test": 10_000}
     assert (

@@ -5,7 +5,7 @@
 # ruff: noqa: B023  (functions made in a loop run at once)
 """Make the values of PyTorch that `tests/library/test_torch.py` compares this library with.
 
-    uv run tools/make_torch_references.py
+    uv run tests/library/references/make.py
 
 uv reads the lines above and makes an environment of its own for that: the tests themselves do not need PyTorch.
 
@@ -27,7 +27,7 @@ import torch.nn.functional as F
 from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LinearLR, SequentialLR, StepLR
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-FOLDER = Path(__file__).parents[1] / "tests/library/references"
+FOLDER = Path(__file__).parent
 KINDS = "inputs", "outputs", "cotangents", "gradients"
 
 
