@@ -20,18 +20,18 @@ class Checks:
         """Refuse ``got`` in the words that most errors have: what was wanted, what came, the likely mend."""
         self.refuse(f"{what} expects {wanted}, got {describe(got)}: {mend}.")
 
-    def check_array(self, x, minimum_ndim: int = 0) -> Any:
+    def check_array(self, x, minimum_ndim: int = 0, mend: str = "add some, as x[None] does") -> Any:
         """Refuse what is no array (a list, say) or has fewer than ``minimum_ndim`` axes; return it as JAX's."""
         if not is_array(x):
             self.expects("x", "an array", x, "wrap it in jnp.asarray(…)")
         if len(x.shape) < minimum_ndim:
             axes = "1 axis" if minimum_ndim == 1 else f"{minimum_ndim} axes"
-            self.expects("x", f"at least {axes}", x, "add some, as x[None] does")
+            self.expects("x", f"at least {axes}", x, mend)
         return canonical(x)
 
-    def check_floating(self, x, minimum_ndim: int = 0) -> Any:
+    def check_floating(self, x, minimum_ndim: int = 0, **words) -> Any:
         """Refuse what is no array of floating-point numbers; return it as JAX's, in a dtype that JAX has."""
-        x = self.check_array(x, minimum_ndim)
+        x = self.check_array(x, minimum_ndim, **words)
         if not is_floating(x):
             mend = "convert it first, for instance with x.astype(jnp.float32)"
             self.expects("x", "floating-point numbers", x, mend)

@@ -63,6 +63,17 @@ class Layer(Checks):
         if "fwd" in vars(cls) and not cls._writes_inputs:
             cls.inputs = further_inputs(cls.fwd)
 
+    def __new__(cls, *values, **_):
+        fields = [field for field in dataclasses.fields(cls) if field.init]
+        by_name = [field.name for field in fields if field.kw_only]
+        if by_name and len(values) > len(fields) - len(by_name):  # PyTorch's second number is seldom ours
+            names = [field.name for field in fields if not field.kw_only]
+            mend = f"write {cls.__name__}({', '.join(names)}, {by_name[0]}=…), and likewise {', '.join(by_name[1:])}"
+            raise TypeError(
+                f"{cls.__name__}: takes {len(names)} positional, {', '.join(names)}, got {show(values)}: {mend}."
+            )
+        return super().__new__(cls)
+
     def __post_init__(self):
         canonicalize_fields(self)
 
@@ -176,7 +187,7 @@ class Layer(Checks):
         shown = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.default is dataclasses.MISSING:
+            if field.default is dataclasses.MISSING and not field.kw_only:
                 shown.append(show(value))
             elif by_value(value) != by_value(field.default):
                 shown.append(f"{field.name}={show(value)}")

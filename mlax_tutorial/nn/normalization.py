@@ -7,6 +7,7 @@ the others, which average over the very axis that a scale spans, it would add so
     nn.Series(nn.Linear(256), nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.F(jax.nn.relu))
 """
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -151,7 +152,8 @@ class _OverFeatures(Layer):
     accum_dtype: Dtype | None = None
 
     def check_input(self, x):
-        return self.check_floating(x, minimum_ndim=self.axes)
+        mend = f"axes={self.axes} is over how many axes the features lie; how many there are is no argument, init reads it off"
+        return self.check_floating(x, self.axes, mend=mend)
 
     decodes = property(lambda self: self.axes == 1)
 
@@ -270,6 +272,7 @@ class GroupNorm(Layer):
     """
 
     groups: Size
+    _: dataclasses.KW_ONLY  # for (4, 8), 4 groups of 8 channels, would be read as 8 axes
     axes: Size
     channel_axis: Axis = -1
     epsilon: Epsilon = 1e-5

@@ -280,7 +280,11 @@ BUILT = {
     ),
     "LayerNorm, the number of features": (
         lambda: nn.LayerNorm(512).init(jax.random.key(0), X),
-        r"^LayerNorm: x expects at least 512 axes, got ",
+        r"^LayerNorm: x expects at least 512 axes, got .*: axes=512 is over .*how many there are is no argument",
+    ),
+    "RMSNorm, the number of features": (
+        lambda: nn.RMSNorm(512).fwd(X, (), ()),
+        r"^RMSNorm: x expects at least 512 axes, .*how many there are is no argument",
     ),
     "BatchNorm, the number of features": (
         lambda: nn.BatchNorm(64),
@@ -582,3 +586,24 @@ def test_an_input_that_no_layer_takes():
         match=r"^MultiHeadAttention: takes no input 'masks'; further inputs are \['bias', 'context', 'mask', 'positions'\]",
     ):
         CAUSAL.init_cache(SEQUENCE[:, :1], 3, masks=X)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (
+            lambda: nn.GroupNorm(3, 3),
+            r"^GroupNorm: takes 1 positional, groups, got \(3, 3\): write GroupNorm\(groups, axes=…\)",
+        ),
+        (lambda: nn.GroupNorm(3, 3, axes=2), r"^GroupNorm: takes 1 positional"),
+        (
+            lambda: nn.MultiHeadAttention(32, 4),
+            r"^MultiHeadAttention: takes 1 positional, heads, got \(32, 4\): write MultiHeadAttention\(heads, head_dim=…\)",
+        ),
+    ],
+)
+def test_numbers_in_the_order_of_others(wrong, message):
+    """PyTorch's ``GroupNorm`` takes channels second, and its attention heads."""
+    with pytest.raises(TypeError, match=message):
+        wrong()
+    assert eval(repr(nn.GroupNorm(3, axes=2)), {"GroupNorm": nn.GroupNorm}) == nn.GroupNorm(3, axes=2)
