@@ -17,7 +17,28 @@ def solution(table, i):
 def _by_numpy(table, i):
     i = np.asarray(i)
     known = (i >= -len(table)) & (i < len(table))
-    return np.asarray(np.where(known, table[np.where(known, i, 0)], np.float32(np.nan)))
+    found = table[np.where(known, i, 0)]
+    known = known.reshape(known.shape + (1,) * (table.ndim - 1))
+    return np.asarray(np.where(known, found, np.float32(np.nan)))
+
+
+def _of_rows(pick):
+    """A table of two axes, whose elements are rows."""
+    table = np.array([[0.5, 1.5], [4.0, 9.0], [16.0, 25.0]], np.float32)
+
+    def compare(i):
+        with under("`jax.jit(lambda i: pick(table, i))`"):
+            got = jitted(i)
+        checks.same(got, _by_numpy(table, i), input={"table": table, "i": i})
+
+    forget(original(pick))
+    jitted = jax.jit(lambda i: pick(table, i))
+    for i in (jnp.int32(-1), jnp.array([1, -3, 5]), jnp.array([[2], [9]])):
+        explained(
+            "This is right for a table with one axis. With two axes an element is a row, and a missing row is NaN throughout.",
+            compare,
+            i,
+        )
 
 
 def check(pick):
@@ -61,6 +82,7 @@ def check(pick):
         i,
         forbids=("pure_callback", "io_callback"),
     )
+    _of_rows(pick)
 
 
 exercise = Exercise(

@@ -72,7 +72,7 @@ def raises(table, i):
 # Right ones of unusual style, and wrong ones that look right
 
 
-@answers.right
+@answers.wrong("With two axes an element is a row")
 def padded(table, i):
     n = len(table)
     longer = jnp.concatenate([jnp.asarray(table), jnp.array([jnp.nan])])
@@ -83,7 +83,7 @@ def padded(table, i):
 @answers.right
 def chosen_by_mask(table, i):
     inside = (-len(table) <= i) & (i < len(table))
-    return jnp.where(inside, jnp.array(table)[i], jnp.nan)
+    return jnp.where(inside.reshape(inside.shape + (1,) * (table.ndim - 1)), jnp.array(table)[i], jnp.nan)
 
 
 @answers.right
@@ -91,11 +91,18 @@ def compared(table, i):
     n = len(table)
     i = jnp.asarray(i)[..., None]
     hit = (i == jnp.arange(n)) | (i == jnp.arange(-n, 0))
-    found = jnp.sum(jnp.where(hit, table, 0.0), axis=-1)
-    return jnp.where(hit.any(axis=-1), found, jnp.nan)
+    found = jnp.tensordot(hit.astype(table.dtype), table, 1)
+    missing = ~hit.any(axis=-1)
+    return jnp.where(missing.reshape(missing.shape + (1,) * (table.ndim - 1)), jnp.nan, found)
 
 
-answers.right(lambda table, i: jnp.take(table, i, mode="fill", fill_value=jnp.nan))
+@answers.wrong("With two axes an element is a row")
+def flattened(table, i):
+    return jnp.asarray(table).ravel().at[i].get(mode="fill", fill_value=jnp.nan)
+
+
+answers.right(lambda table, i: jnp.take(table, i, axis=0, mode="fill", fill_value=jnp.nan))
+answers.wrong("With two axes an element is a row")(lambda table, i: jnp.take(table, i, mode="fill", fill_value=jnp.nan))
 
 
 @answers.wrong()
