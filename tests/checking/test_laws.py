@@ -842,7 +842,7 @@ def test_a_rule_of_its_own_is_judged_to_the_second_order():
     law = laws.LAYER["gradients"]
     wrong = nn.F(lambda x: squared(x) + jnp.sin(x))
     law(laws.LayerSubject(wrong, (3,)))
-    with pytest.raises(Failed, match="forward of forward"):
+    with pytest.raises(Failed, match="forward of reverse"):
         law(laws.LayerSubject(wrong, (3,), thorough=True))
     for layer, own in [(wrong, True), (nn.F(jnp.sin), False), (nn.LayerNorm(), True), (nn.Linear(2), False)]:
         assert laws.LayerSubject(layer, (3,)).has_own_rules == own

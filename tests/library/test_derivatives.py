@@ -98,11 +98,11 @@ def test_right_derivatives_pass(function, x64):
         (sine(jnp.cos, value=lambda x: jnp.sin(x) + 1e-3), "primal of forward"),
         (sine(lambda x: 1.01 * jnp.cos(x)), "forward"),
         (sine(lambda x: jnp.cos(x) * np.array([1, 1, 1.01])), "forward"),
-        (sine(cosine), "forward of forward"),
+        (sine(cosine), "forward of reverse"),
         (doubled(2.01), "reverse"),
         (lambda x: jnp.where(x > 5, x, jnp.sqrt(jnp.where(x > 5, x, 0))), "forward"),
         (sine(jnp.cos, product=product_p.bind), "forward of reverse"),
-        (sine(turned), "reverse of both"),
+        (sine(turned), "reverse of forward"),
     ],
     ids=[
         "value",

@@ -808,7 +808,7 @@ def _(subject):
     key = subject.keys()
     with x64(), on_host():
         x, layer = subject.example("float64"), subject.declared("float64")
-        trainables, non_trainables = jax.jit(layer.init)(jax.random.key(0), x)
+        trainables, non_trainables = subject.drawn("float64", True)
 
         def fwd(x, trainables):
             return layer.fwd(x, trainables, non_trainables, key=clone(key))[0]
@@ -871,7 +871,7 @@ def _(subject):
         with context("Under `jax.shard_map`"):
             jax.eval_shape(sharded, subject.outline(batch=(2 * count,)), trainables, each)
         return
-    x = subject.example(batch=(2 * count,))
+    x = np.asarray(subject.example(batch=(2 * count,)))  # of which a part needs no program
     each = jax.random.split(jax.random.key(7), count) if subject.draws else None
     with context("Under `jax.shard_map`"):
         together = sharded(x, trainables, clone(each))

@@ -297,6 +297,11 @@ class LayerSubject:
                     failures[name] = as_failure(error)
             return run({name: part for name, part in parts.items() if name not in failures}) | failures
 
+    def drawn(self, dtype, wide=None):
+        """The variables of float32 in those types that ``init`` gives for ``dtype``: to draw them anew takes longer to compile."""
+        types, _ = self.program(dtype, wide)
+        return jax.tree.map(lambda leaf, kind: np.asarray(leaf).astype(kind.dtype), self.variables, types)
+
     def pull(self, dtype):
         """The output of the layer, set to a dtype, and its gradients."""
         layer = self.declared(dtype)
@@ -342,16 +347,11 @@ class LayerSubject:
         """Outputs and gradients in half precision, by dtype: one program, since compiling takes the time."""
 
         @jax.jit
-        def run(xs, key):
-            found = {}
-            for dtype, x in xs.items():
-                # Cast, since drawing them anew would take longer to compile than all the rest.
-                types, _ = self.program(dtype)
-                variables = jax.tree.map(lambda leaf, kind: leaf.astype(kind.dtype), self.variables, types)
-                found[dtype] = self.pull(dtype)(x, *variables, clone(key))
-            return found
+        def run(given, key):
+            return {dtype: self.pull(dtype)(*arrays, clone(key)) for dtype, arrays in given.items()}
 
-        return run({dtype: self.example(dtype) for dtype in ("float16", "bfloat16")}, self.keys())
+        given = {dtype: (self.example(dtype), *self.drawn(dtype)) for dtype in ("float16", "bfloat16")}
+        return run(given, self.keys())
 
 
 def check_is_layer(layer):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.library.rows.judging import judge
 
-OPTIMIZED = {"eager equals jit", "scan and checkpoint"}  # compiled as for a user
+OPTIMIZED = {"eager equals jit"}  # compiled as for a user
 
 
 def test_layers_obey_the_laws(row, law, request):
