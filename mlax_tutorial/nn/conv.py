@@ -99,7 +99,7 @@ class Conv(_Convolution):
 
     Args:
       out_channels: the number of channels of the output.
-      filter_shape: the size of the window along each axis; one number for sequences.
+      filter_shape: the size of the window along each axis, a tuple: ``(3, 3)`` for images, ``(3,)`` for sequences.
       strides: how far the window moves each time; one number, or one an axis.
       padding: with zeros: ``"VALID"``, none; ``"SAME"``, so many that with strides of 1 the size
         remains, the odd one after (``"SAME_LOWER"``: before); a number for all sides; or a number
@@ -181,7 +181,7 @@ class ConvTranspose(_Convolution):
 
     Args:
       out_channels: the number of channels of the output.
-      filter_shape: the size of the window along each axis; one number for sequences.
+      filter_shape: the size of the window along each axis, a tuple: ``(3, 3)`` for images, ``(3,)`` for sequences.
       strides: how far the copies lie apart; one number, or one an axis.
       padding: what the ``Conv`` would put round its input, and is cut off here: ``"VALID"``,
         ``"SAME"``, ``"SAME_LOWER"``, a number for all sides, or a number or a pair

@@ -41,9 +41,9 @@ class BatchNorm(Layer):
     running + (1 - momentum) * batch``. Inference uses the running averages, so there each example is on its own. They
     start as mean 0 and variance 1, and are the non-trainables, ``{"mean": …, "variance": …}``.
 
-    The running variance averages biased ones, as in Flax and Haiku, so a batch of one value has variance 0 like any
-    constant. The paper and PyTorch multiply by :math:`n / (n - 1)` first; PyTorch's ``momentum`` is ``1 - momentum``
-    here. An empty batch changes nothing.
+    The running variance averages biased ones, as in Flax and Haiku. The paper and PyTorch multiply by :math:`n / (n - 1)`
+    first; PyTorch's ``momentum`` is ``1 - momentum`` here. An empty batch changes nothing. One value for each channel is
+    refused in training, as in PyTorch: it would become 0, whatever it is, and the running variance would shrink.
 
     In training this layer mixes examples, so it departs from the rule for batches. Under ``vmap``, or on the shards of
     ``shard_map``, each example or shard is normalized alone and has running averages of its own, unless ``axis_name`` says
@@ -67,8 +67,9 @@ class BatchNorm(Layer):
       param_dtype: of scale and bias; by default the input's. ``fwd`` converts them to the dtype of the statistics.
 
     Raises:
-      LayerError: if ``x`` is not floating or has too few axes, ``epsilon`` is 0 in ``accum_dtype``, the running averages or the
-        trainables do not fit ``x``, ``inference_mode`` is traced, or there is no axis called ``axis_name``.
+      LayerError: if ``x`` is not floating, has too few axes, or in training one value for each channel; if ``epsilon`` is 0 in
+        ``accum_dtype``, the running averages or the trainables do not fit ``x``, ``inference_mode`` is traced, or there is
+        no axis called ``axis_name``.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -125,11 +126,14 @@ class BatchNorm(Layer):
 
     def _moments(self, x, axes):
         try:
-            return moments(x, axes, self.axis_name)
+            shards = 1 if self.axis_name is None else lax.axis_size(self.axis_name)
         except NameError as error:
             mend = "train inside jax.vmap(…, axis_name=…) or jax.shard_map over an axis of its name, or leave it out"
             message = f"axis_name={self.axis_name!r} names no axis here ({error}): {mend}."
             raise LayerError(type(self).__name__, message) from None
+        mend = "give a larger batch, average over a mapped one by axis_name, or set inference_mode=True"
+        _check_count(self, x, shards * math.prod(x.shape[axis] for axis in axes), "channel in training", mend)
+        return moments(x, axes, self.axis_name)
 
     def _follow(self, running, batch):
         # One rounded coefficient. Of two, momentum and 1 - momentum, the sum need not be 1 in low precision, and the

@@ -72,7 +72,7 @@ class MaxPool(_Pool):
     the channels. Where several elements are the largest, the gradient flows to the first of them.
 
     Args:
-      window_shape: the size of the window along each axis; one number for sequences.
+      window_shape: the size of the window along each axis, a tuple: ``(2, 2)`` for images, ``(2,)`` for sequences.
       strides: how far the window moves each time; by default its own size, so that windows do not
         overlap.
       padding: with minus infinity, which is never the largest: ``"VALID"``, ``"SAME"``,
@@ -115,7 +115,7 @@ class SumPool(_Pool):
     Example:
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import nn
-      >>> nn.SumPool(2, strides=1).fwd(jnp.array([[1.0], [2.0], [4.0]]), (), ())[0]
+      >>> nn.SumPool((2,), strides=1).fwd(jnp.array([[1.0], [2.0], [4.0]]), (), ())[0]
       Array([[3.],
              [6.]], dtype=float32)
     """
@@ -144,10 +144,10 @@ class AvgPool(_Pool):
       >>> import jax.numpy as jnp
       >>> from mlax_tutorial import nn
       >>> x = jnp.array([[2.0], [4.0], [6.0]])
-      >>> nn.AvgPool(2, padding="SAME").fwd(x, (), ())[0]
+      >>> nn.AvgPool((2,), padding="SAME").fwd(x, (), ())[0]
       Array([[3.],
              [3.]], dtype=float32)
-      >>> nn.AvgPool(2, padding="SAME", count_include_pad=False).fwd(x, (), ())[0]
+      >>> nn.AvgPool((2,), padding="SAME", count_include_pad=False).fwd(x, (), ())[0]
       Array([[3.],
              [6.]], dtype=float32)
     """

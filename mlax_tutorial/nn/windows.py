@@ -17,8 +17,12 @@ CONTINUED = {"CIRCULAR": "wrap", "REFLECT": "reflect"}  # what jnp.pad calls the
 
 
 def sizes(value) -> tuple[int, ...]:
-    """The sizes of a window, from one or from several."""
-    if value in ((), []):
+    """The sizes of a window, one an axis."""
+    if not isinstance(value, (tuple, list)):  # of 3, PyTorch's Conv2d makes (3, 3)
+        raise ValueError(
+            "must be a tuple with a size for each axis, such as (3, 3) for images or (3,) for sequences"
+        )
+    if not value:
         raise ValueError("must name at least one axis")
     return integers(value)
 

@@ -340,7 +340,7 @@ def test_positions_that_do_not_fit():
 
 @pytest.mark.parametrize(
     "layer",
-    [nn.Linear(3), nn.Conv(3, 3), nn.Recurrent(nn.GRUCell(3)), nn.MultiHeadAttention(1, head_dim=2)],
+    [nn.Linear(3), nn.Conv(3, (3,)), nn.Recurrent(nn.GRUCell(3)), nn.MultiHeadAttention(1, head_dim=2)],
     ids=lambda layer: type(layer).__name__,
 )
 def test_without_features_kernels_are_empty(layer):

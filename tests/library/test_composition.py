@@ -538,10 +538,10 @@ def test_an_ensemble_with_a_member_on_each_device(model):
 
 
 MIXES_STEPS = {
-    "Conv": nn.Conv(4, 3, padding=((2, 0),)),
-    "ConvTranspose": nn.ConvTranspose(4, 3, padding="SAME"),
-    "AvgPool": nn.AvgPool(3, strides=1, padding="SAME"),
-    "MaxPool": nn.MaxPool(2, strides=1, padding="SAME"),
+    "Conv": nn.Conv(4, (3,), padding=((2, 0),)),
+    "ConvTranspose": nn.ConvTranspose(4, (3,), padding="SAME"),
+    "AvgPool": nn.AvgPool((3,), strides=1, padding="SAME"),
+    "MaxPool": nn.MaxPool((2,), strides=1, padding="SAME"),
     "LayerNorm": nn.LayerNorm(axes=2),
     "RMSNorm": nn.RMSNorm(axes=2),
     "GroupNorm": nn.GroupNorm(2, axes=2),
@@ -557,7 +557,7 @@ def test_what_mixes_steps_does_not_decode(name):
 
 @pytest.mark.parametrize(
     "layer",
-    [nn.Conv(4, 1), nn.LayerNorm(), nn.GroupNorm(2, axes=1), nn.MaxPool(2, axes=-1), nn.BatchNorm()],
+    [nn.Conv(4, (1,)), nn.LayerNorm(), nn.GroupNorm(2, axes=1), nn.MaxPool((2,), axes=-1), nn.BatchNorm()],
     ids=lambda layer: type(layer).__name__,
 )
 def test_what_mixes_no_steps_decodes(layer):

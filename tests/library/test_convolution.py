@@ -52,8 +52,8 @@ CASES = {  # shape of x, layer, strides, padding, dilation, groups: as pairs and
     "strides": ((6, 5, 2), nn.Conv(2, (3, 3), strides=(2, 1), padding=1), (2, 1), ((1, 1), (1, 1)), (1, 1), 1),
     "dilation": ((7, 6, 2), nn.Conv(3, (2, 3), dilation=(3, 2), padding=((1, 0), 2)), (1, 1), ((1, 0), (2, 2)), (3, 2), 1),
     "groups": ((4, 4, 4), nn.Conv(6, (2, 2), groups=2), (1, 1), ((0, 0), (0, 0)), (1, 1), 2),
-    "depthwise": ((6, 3), nn.Conv(6, 3, groups=3), (1,), ((0, 0),), (1,), 3),
-    "sequence": ((7, 2), nn.Conv(3, 4, strides=3, padding=((2, 1),)), (3,), ((2, 1),), (1,), 1),
+    "depthwise": ((6, 3), nn.Conv(6, (3,), groups=3), (1,), ((0, 0),), (1,), 3),
+    "sequence": ((7, 2), nn.Conv(3, (4,), strides=3, padding=((2, 1),)), (3,), ((2, 1),), (1,), 1),
     "volume": ((3, 4, 3, 2), nn.Conv(2, (2, 2, 3), strides=(1, 2, 1)), (1, 2, 1), ((0, 0),) * 3, (1, 1, 1), 1),
     "four axes": ((2, 3, 2, 3, 2), nn.Conv(2, (1, 2, 2, 2)), (1,) * 4, ((0, 0),) * 4, (1,) * 4, 1),
 }  # fmt: skip
@@ -156,8 +156,8 @@ def test_half_precision_is_summed_in_float32(dtype):
     ]
     assert found == ["float32"]
     ones = jnp.ones((1, 1024, 1), dtype)
-    assert nn.SumPool(1024).fwd(ones, (), ())[0].item() == 1024
-    assert nn.AvgPool(1024).fwd(ones, (), ())[0].item() == 1
+    assert nn.SumPool((1024,)).fwd(ones, (), ())[0].item() == 1024
+    assert nn.AvgPool((1024,)).fwd(ones, (), ())[0].item() == 1
 
 
 def test_conv_is_one_operation_without_transposes():
@@ -221,11 +221,11 @@ def test_pooling_equals_loops(case):
 
 
 def test_the_gradient_of_a_maximum_flows_to_the_first_of_equals():
-    gradient = jax.grad(lambda x: jnp.sum(nn.MaxPool(2).fwd(x, (), ())[0]))(
+    gradient = jax.grad(lambda x: jnp.sum(nn.MaxPool((2,)).fwd(x, (), ())[0]))(
         jnp.array([[1.0], [1.0], [0.0], [3.0]])
     )
     assert gradient.ravel().tolist() == [1, 0, 0, 1]
-    assert jnp.isnan(nn.MaxPool(2).fwd(jnp.array([[1.0], [jnp.nan]]), (), ())[0]).all()
+    assert jnp.isnan(nn.MaxPool((2,)).fwd(jnp.array([[1.0], [jnp.nan]]), (), ())[0]).all()
 
 
 IMAGE = jnp.ones((2, 6, 5, 4))
@@ -234,6 +234,11 @@ KERNEL = SMALL.init(jax.random.key(0), IMAGE)[0]
 
 WRONG_LAYERS = {
     "no channels": (lambda: nn.Conv(0, (3, 3)), r"Conv: out_channels must be an integer of at least 1, got 0\."),
+    "PyTorch's window of images": (lambda: nn.Conv(8, 3), r"Conv: filter_shape must be a tuple .*\(3, 3\) for images or \(3,\) for sequences, got 3"),
+    "and of a transpose": (lambda: nn.ConvTranspose(8, filter_shape=3), r"ConvTranspose: filter_shape must be a tuple .*, got 3"),
+    "PyTorch's pool": (lambda: nn.MaxPool(2), r"MaxPool: window_shape must be a tuple with a size for each axis.*, got 2"),
+    "and an average": (lambda: nn.AvgPool(np.int32(2)), r"AvgPool: window_shape must be a tuple"),
+    "and a sum": (lambda: nn.SumPool(window_shape=2), r"SumPool: window_shape must be a tuple"),
     "an empty filter": (lambda: nn.Conv(4, ()), r"Conv: filter_shape must name at least one axis, got \(\)\."),
     "a float": (lambda: nn.Conv(4, (3, 3.0)), r"Conv: filter_shape must be an integer of at least 1, got \(3, 3\.0\)"),
     "an array of strides": (lambda: nn.Conv(4, (3, 3), strides=jnp.array([1, 2])), r"Conv: strides must be an integer"),
@@ -243,21 +248,21 @@ WRONG_LAYERS = {
     "negative padding": (lambda: nn.Conv(4, (3, 3), padding=-1), r"Conv: padding must be 'VALID'.* got -1\."),
     "a triple": (lambda: nn.Conv(4, (3, 3), padding=((1, 1, 1), 1)), r"Conv: padding must be 'VALID'.*pair \(before, after\)"),
     "one pair for two axes": (lambda: nn.Conv(4, (3, 3), padding=((1, 2),)), r"Conv: padding must be for 2 axes, .*\(\(1, 2\),\)"),
-    "traced": (lambda: jax.jit(lambda n: nn.Conv(4, n))(3), r"Conv: filter_shape must not be a traced value"),
+    "traced": (lambda: jax.jit(lambda n: nn.Conv(4, n))(3), r"Conv: filter_shape must be a tuple .*, not a traced value"),
     "groups": (lambda: nn.Conv(4, (3, 3), groups=3), r"Conv: groups must divide out_channels, 4, got 3\."),
     "a layout of another rank": (lambda: nn.Conv(4, (3, 3), input_spec="NHWC"), r"input_spec must be made of the letters of 'HWC', each once, got 'NHWC'"),
-    "a kernel without O": (lambda: nn.Conv(4, 3, kernel_spec="WIC"), r"kernel_spec must be made of the letters of 'OWI', each once, got 'WIC'"),
-    "too much output padding": (lambda: nn.ConvTranspose(4, 3, strides=2, output_padding=2), r"ConvTranspose: output_padding must be less than strides, 2, got 2\."),
-    "output padding with SAME": (lambda: nn.ConvTranspose(4, 3, strides=2, padding="SAME", output_padding=1), r"ConvTranspose: output_padding is settled by padding='SAME', got 1: leave it out"),
-    "padding that fills a window": (lambda: nn.MaxPool(2, padding=2), r"MaxPool: padding must be less than the window, \(2,\).* got 2\."),
+    "a kernel without O": (lambda: nn.Conv(4, (3,), kernel_spec="WIC"), r"kernel_spec must be made of the letters of 'OWI', each once, got 'WIC'"),
+    "too much output padding": (lambda: nn.ConvTranspose(4, (3,), strides=2, output_padding=2), r"ConvTranspose: output_padding must be less than strides, 2, got 2\."),
+    "output padding with SAME": (lambda: nn.ConvTranspose(4, (3,), strides=2, padding="SAME", output_padding=1), r"ConvTranspose: output_padding is settled by padding='SAME', got 1: leave it out"),
+    "padding that fills a window": (lambda: nn.MaxPool((2,), padding=2), r"MaxPool: padding must be less than the window, \(2,\).* got 2\."),
     "padding that fills a window of two axes": (lambda: nn.SumPool((3, 2), padding=((0, 1), (0, 2))), r"SumPool: padding must be less than the window, \(3, 2\)"),
     "another number of axes": (lambda: nn.AvgPool((2, 2), axes=-1), r"AvgPool: axes must be 2, as many as the window has, got \(-1,\)"),
     "axes in another order": (
         lambda: nn.MaxPool((2, 3), axes=(-1, -2)),
         r"MaxPool: axes must be in ascending order, which is that of the window, got \(-1, -2\)\.",
     ),
-    "an axis from the front": (lambda: nn.SumPool(2, axes=1), r"SumPool: axes must be a negative integer, counted from the end.* got 1\."),
-    "a switch that is none": (lambda: nn.AvgPool(2, count_include_pad=0), r"AvgPool: count_include_pad must be True or False, got 0"),
+    "an axis from the front": (lambda: nn.SumPool((2,), axes=1), r"SumPool: axes must be a negative integer, counted from the end.* got 1\."),
+    "a switch that is none": (lambda: nn.AvgPool((2,), count_include_pad=0), r"AvgPool: count_include_pad must be True or False, got 0"),
     "a window of none": (lambda: nn.MaxPool((2, 0)), r"MaxPool: window_shape must be an integer of at least 1, got \(2, 0\)"),
 }  # fmt: skip
 
@@ -279,9 +284,9 @@ WRONG_INPUTS = {
     "no dict": (SMALL, IMAGE, KERNEL["kernel"], r"Conv: trainables expect a dict with keys \['kernel'\], got float32\[4,3,3,4\]"),
     "nothing left": (nn.ConvTranspose(4, (3, 3), padding=3), IMAGE[:, :2, :2], KERNEL, r"ConvTranspose: of float32\[2,2,2,4\] nothing is left, \(-2, -2\) along the window's axes"),
     "a pool of vectors": (nn.MaxPool((2, 2)), jnp.ones((4, 4)), (), r"MaxPool: x expects at least 3 axes, got float32\[4,4\]"),
-    "a pool of integers": (nn.SumPool(2), jnp.ones((4, 4), int), (), r"SumPool: x expects floating-point numbers"),
-    "a pool too large": (nn.AvgPool(5), jnp.ones((4, 4)), (), r"AvgPool: a window that spans \(5,\) does not fit into float32\[4,4\]"),
-    "an empty axis": (nn.MaxPool(2, padding="SAME"), jnp.ones((0, 4)), (), r"MaxPool: a window that spans \(2,\) does not fit into float32\[0,4\].* with padding \(\(0, 0\),\): "),
+    "a pool of integers": (nn.SumPool((2,)), jnp.ones((4, 4), int), (), r"SumPool: x expects floating-point numbers"),
+    "a pool too large": (nn.AvgPool((5,)), jnp.ones((4, 4)), (), r"AvgPool: a window that spans \(5,\) does not fit into float32\[4,4\]"),
+    "an empty axis": (nn.MaxPool((2,), padding="SAME"), jnp.ones((0, 4)), (), r"MaxPool: a window that spans \(2,\) does not fit into float32\[0,4\].* with padding \(\(0, 0\),\): "),
 }  # fmt: skip
 
 

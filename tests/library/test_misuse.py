@@ -232,7 +232,7 @@ LAYERS = {
         r"^WeightNorm: trainables expect a dict with keys \['kernel'\], got a tuple of length 0",
     ),
     "WeightNorm, a kernel of another rank": (
-        lambda: nn.WeightNorm(nn.Conv(3, 2)).fwd(
+        lambda: nn.WeightNorm(nn.Conv(3, (2,))).fwd(
             SEQUENCE, {"layer": KERNEL, "scale": np.ones(3, "float32")}, ()
         ),
         r"^WeightNorm: kernel expects shape \(…, …, …\), got float32\[4,3\]",

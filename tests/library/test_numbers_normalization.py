@@ -16,6 +16,14 @@ def train(layer, x, **options):
 
 
 SINGLE = {
+    "a batch of one": (lambda: train(nn.BatchNorm(), ONE), r"BatchNorm: x .*for each channel in training, got float32\[1,4\]: give a larger"),
+    "of no batch at all": (lambda: train(nn.BatchNorm(), ONE[0]), r"BatchNorm: x .*for each channel in training, got float32\[4\]"),
+    "one in each example of vmap": (
+        lambda: jax.vmap(lambda x: train(nn.BatchNorm(), x)[0])(jnp.ones((3, 4))),
+        r"BatchNorm: x .*average over a mapped one by axis_name",
+    ),
+    "channel-first": (lambda: train(nn.BatchNorm(channel_axis=-3), jnp.ones((4, 1, 1))), r"BatchNorm: x expects more than one"),
+    "in a model": (lambda: train(nn.Series(nn.Linear(3), nn.BatchNorm()), ONE), r"model\[1\]\.BatchNorm: x expects more than"),
     "groups of one": (lambda: nn.GroupNorm(4, axes=1).fwd(ONE, (), ()), r"GroupNorm: x expects more than one value for each group"),
     "one feature": (lambda: nn.LayerNorm().fwd(ONE.T, (), ()), r"LayerNorm: x expects more than one value for each example"),
 }  # fmt: skip
@@ -25,6 +33,17 @@ SINGLE = {
 def test_one_value_is_refused(wrong, message):
     with pytest.raises(nn.LayerError, match=f"^{message}"):
         wrong()
+
+
+def test_one_value_in_inference_and_over_devices():
+    layer = nn.BatchNorm(axis_name="batch")
+    _, non_trainables = layer.init(jax.random.key(0), ONE)
+    np.testing.assert_allclose(layer.fwd(ONE, (), non_trainables, inference_mode=True)[0], ONE, rtol=1e-4)
+    x = jnp.asarray(RANDOM.T)
+    y, _ = jax.vmap(layer.fwd, (0, None, None), axis_name="batch")(x, (), non_trainables)
+    np.testing.assert_allclose(y, nn.BatchNorm().fwd(x, (), non_trainables)[0], atol=1e-6)
+    with pytest.raises(nn.LayerError, match="more than one value"):
+        jax.vmap(layer.fwd, (0, None, None), axis_name="batch")(ONE, (), non_trainables)
 
 
 NORMS = {

@@ -42,7 +42,7 @@ def test_the_layout_says_which_axes_are_padded():
 def test_causal_outputs_ignore_later_inputs(options):
     x = X[0]  # (6, 5, 3): a batch of sequences
     x = jnp.moveaxis(x, -1, 1) if "input_spec" in options else x
-    layer = nn.Conv(4, 3, padding="causal", **options)
+    layer = nn.Conv(4, (3,), padding="causal", **options)
     time = 2 if "input_spec" in options else 1
     trainables, _ = layer.init(jax.random.key(0), x)
     y, _ = layer.fwd(x, trainables, ())
@@ -57,9 +57,9 @@ def test_causal_outputs_ignore_later_inputs(options):
     ("wrong", "message"),
     [
         (lambda: nn.Conv(4, (3, 3), padding="CAUSAL"), r"Conv: padding='CAUSAL' is for sequences, .* got \(3, 3\)"),
-        (lambda: nn.Conv(4, 3, padding="WRAP"), "Conv: padding must be 'VALID', .*'CIRCULAR', 'REFLECT', 'CAUSAL'"),
-        (lambda: nn.ConvTranspose(4, 3, padding="CIRCULAR"), "ConvTranspose: padding must be 'VALID'"),
-        (lambda: nn.MaxPool(2, padding="REFLECT"), "MaxPool: padding must be 'VALID'"),
+        (lambda: nn.Conv(4, (3,), padding="WRAP"), "Conv: padding must be 'VALID', .*'CIRCULAR', 'REFLECT', 'CAUSAL'"),
+        (lambda: nn.ConvTranspose(4, (3,), padding="CIRCULAR"), "ConvTranspose: padding must be 'VALID'"),
+        (lambda: nn.MaxPool((2,), padding="REFLECT"), "MaxPool: padding must be 'VALID'"),
     ],
 )  # fmt: skip
 def test_wrong_words(wrong, message):

@@ -11,7 +11,7 @@ LAYERS = {
     "linear": (nn.Linear(3), (2, 4), lambda kernel: kernel.T),
     "transposed": (nn.Linear(3, transposed_kernel=True), (2, 4), lambda kernel: kernel),
     "conv": (nn.Conv(3, (2, 2)), (2, 5, 5, 4), lambda kernel: kernel.reshape(3, -1)),
-    "another layout": (nn.ConvTranspose(3, 2, kernel_spec="WIO"), (2, 5, 4), lambda kernel: kernel.reshape(-1, 3).T),
+    "another layout": (nn.ConvTranspose(3, (2,), kernel_spec="WIO"), (2, 5, 4), lambda kernel: kernel.reshape(-1, 3).T),
 }  # fmt: skip
 layers = pytest.mark.parametrize(("layer", "shape", "rows"), LAYERS.values(), ids=LAYERS)
 

@@ -29,7 +29,7 @@ LAYERS = [
         nn.Conv(4, (3,), strides=2, padding="SAME", groups=2, input_spec="CW", kernel_spec="WIO"),
         (2, 7),
         unlike=(nn.Conv(4, (3,), strides=2, padding="SAME", groups=2),),
-        same=nn.Conv(4, 3, strides=(2,), padding="same", groups=2, input_spec="CW", kernel_spec="WIO"),
+        same=nn.Conv(4, (3,), strides=(2,), padding="same", groups=2, input_spec="CW", kernel_spec="WIO"),
     ),
     LayerRow(
         nn.Conv(2, (2, 3), strides=(1, 2), padding=((1, 0), 2), dilation=(2, 1)),
@@ -38,16 +38,16 @@ LAYERS = [
         same=nn.Conv(2, (2, 3), strides=(1, 2), padding=[(1, 0), (2, 2)], dilation=[2, 1]),
     ),
     LayerRow(
-        nn.Conv(2, 3, padding="CIRCULAR"),
+        nn.Conv(2, (3,), padding="CIRCULAR"),
         (5, 2),
         unlike=(
-            nn.Conv(2, 3, padding="REFLECT"),
-            nn.Conv(2, 3, padding="SAME"),
-            nn.Conv(2, 3, padding="CAUSAL"),
+            nn.Conv(2, (3,), padding="REFLECT"),
+            nn.Conv(2, (3,), padding="SAME"),
+            nn.Conv(2, (3,), padding="CAUSAL"),
         ),
         same=nn.Conv(2, (3,), padding="circular"),
     ),
-    LayerRow(nn.Conv(2, 3, padding="CAUSAL", dilation=2), (5, 2)),
+    LayerRow(nn.Conv(2, (3,), padding="CAUSAL", dilation=2), (5, 2)),
     LayerRow(
         nn.ConvTranspose(3, (3, 2), strides=2, padding="SAME"),
         (3, 2, 4),
@@ -58,9 +58,9 @@ LAYERS = [
         same=nn.ConvTranspose(3, (3, 2), strides=(2, 2), padding="SAME"),
     ),
     LayerRow(
-        nn.ConvTranspose(4, 3, strides=3, padding=1, groups=2, output_padding=1, input_spec="CW"),
+        nn.ConvTranspose(4, (3,), strides=3, padding=1, groups=2, output_padding=1, input_spec="CW"),
         (2, 4),
-        unlike=(nn.ConvTranspose(4, 3, strides=3, padding=1, groups=2, input_spec="CW"),),
+        unlike=(nn.ConvTranspose(4, (3,), strides=3, padding=1, groups=2, input_spec="CW"),),
     ),
     LayerRow(
         nn.MaxPool((2, 3), strides=1, padding="SAME"),
@@ -69,7 +69,10 @@ LAYERS = [
         same=nn.MaxPool([2, 3], strides=(1, 1), padding="same", axes=(-3, -2)),
     ),
     LayerRow(
-        nn.MaxPool(2, axes=-1), (3, 5), unlike=(nn.MaxPool(2),), same=nn.MaxPool((2,), strides=2, axes=(-1,))
+        nn.MaxPool((2,), axes=-1),
+        (3, 5),
+        unlike=(nn.MaxPool((2,)),),
+        same=nn.MaxPool((2,), strides=2, axes=(-1,)),
     ),
     LayerRow(
         nn.AvgPool((2, 2), padding=1, strides=2, count_include_pad=False),
@@ -79,9 +82,16 @@ LAYERS = [
         same=nn.AvgPool((2, 2), padding=(1, (1, 1)), count_include_pad=False),
     ),
     LayerRow(
-        nn.AvgPool(3, strides=2), (7, 2), accumulates=SUMS, unlike=(nn.AvgPool(3, strides=2, padding=1),)
+        nn.AvgPool((3,), strides=2),
+        (7, 2),
+        accumulates=SUMS,
+        unlike=(nn.AvgPool((3,), strides=2, padding=1),),
     ),
     LayerRow(
-        nn.SumPool(2, axes=-2), (4, 2), accumulates=SUMS, unlike=(nn.SumPool(2, axes=-1),), same=nn.SumPool(2)
+        nn.SumPool((2,), axes=-2),
+        (4, 2),
+        accumulates=SUMS,
+        unlike=(nn.SumPool((2,), axes=-1),),
+        same=nn.SumPool((2,)),
     ),
 ]

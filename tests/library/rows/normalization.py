@@ -26,7 +26,7 @@ LAYERS = [
     ),
     LayerRow(
         nn.BatchNorm(),
-        (4,),
+        (3, 4),
         accumulates=STATISTICS,
         averages=True,
         unlike=(
@@ -59,11 +59,11 @@ LAYERS = [
     ),
     LayerRow(
         nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scaler(), nn.Bias(), nn.F(jnp.tanh)),
-        (4,),
+        (3, 4),
         accumulates=STATISTICS | BIAS_SUM,
         averages=True,
     ),
-    LayerRow(nn.Stack(nn.Residual(nn.BatchNorm()), depth=2), (4,), accumulates=STATISTICS, averages=True),
+    LayerRow(nn.Stack(nn.Residual(nn.BatchNorm()), depth=2), (3, 4), accumulates=STATISTICS, averages=True),
     LayerRow(
         nn.LayerNorm(),
         (4,),
@@ -99,7 +99,7 @@ LAYERS = [
         unlike=(nn.WeightNorm(nn.Linear(2)), nn.SpectralNorm(nn.Linear(3)), nn.Linear(3)),
     ),
     LayerRow(
-        nn.WeightNorm(nn.Conv(2, 3)),
+        nn.WeightNorm(nn.Conv(2, (3,))),
         (5, 2),
         accumulates=STATISTICS | {"sqrt", "transpose"},
     ),
