@@ -1,7 +1,6 @@
 """The law table: one row a layer, one row an optimizer. A new public class without a row fails the suite.
 
-The laws are those of ``mlax_tutorial.checking.laws``; ``tests/library/laws/``, ``test_optimizer_laws.py`` and the TPU compilation read
-these rows.
+The laws are those of ``mlax_tutorial.checking.laws``; ``tests/library/laws/`` and the TPU compilation read these rows.
 """
 
 import dataclasses
@@ -31,7 +30,6 @@ LAYERS: list[LayerRow] = [
     *containers.LAYERS,
     *precision.LAYERS,
 ]
-OPTIMIZER_ROWS = optimizers.OPTIMIZER_ROWS
 OPTIMIZERS = optimizers.OPTIMIZERS
 SCHEDULES = optimizers.SCHEDULES
 

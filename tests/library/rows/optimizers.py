@@ -82,7 +82,7 @@ def cosine(count):
 SECOND = frozenset({"second_moment"})
 ROOT = frozenset({"square", "integer_pow", "sqrt", "div", "broadcast_in_dim"})
 
-OPTIMIZER_ROWS = [
+BY_THEMSELVES = [
     OptimizerRow(optim.SGD, optax.sgd(RATE)),
     OptimizerRow(lambda rate: optim.SGD(rate, momentum=0.9), optax.sgd(RATE, momentum=0.9)),
     OptimizerRow(
@@ -164,6 +164,8 @@ OPTIMIZER_ROWS = [
         frozenset(),
         frozenset({"sign"}),
     ),
+]
+AROUND_OTHERS = [
     OptimizerRow(
         lambda rate: optim.Chain(
             optim.ClipByGlobalNorm(0.5), optim.WeightDecay(0.1, is_kernel), optim.Adam(rate)
@@ -242,7 +244,7 @@ OPTIMIZER_ROWS = [
         packed=True,
     ),
 ]
-OPTIMIZERS = [row.optimizer for row in OPTIMIZER_ROWS]
+OPTIMIZERS = [row.optimizer for row in (*BY_THEMSELVES, *AROUND_OTHERS)]
 
 # A schedule and its peer in Optax.
 SCHEDULES = [

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+from mlax_tutorial.checking.laws import LAYER as LAWS  # noqa: F401
 from tests.library.rows.judging import judge
 
 OPTIMIZED = {"eager equals jit"}  # compiled as for a user
