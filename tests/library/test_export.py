@@ -20,14 +20,17 @@ rows = pytest.mark.parametrize("row", LAYERS, ids=lambda row: row.id)
 def test_it_exports_with_a_symbolic_batch(row):
     """In inference, with variables that were made for another batch; then it is called with two sizes, and each example
     gives the same result in the smaller batch (which the laws of layers ask for)."""
-    x = row.subject.example(batch=(3,))
-    variables = row.layer.init(jax.random.key(0), x)
+    x, variables = row.subject.example(batch=(3,)), row.arrays
     (batch,) = export.symbolic_shape("batch")
     fwd = functools.partial(row.layer.fwd, inference_mode=True)
     exported = export.export(jax.jit(fwd))(jax.ShapeDtypeStruct((batch, *x.shape[1:]), x.dtype), *variables)
-    wanted, kept = jax.jit(fwd)(x, *variables)
-    for size in (3, 1):
-        y, updated = exported.call(x[:size], *variables)
+
+    @jax.jit  # one program, since compiling takes the time
+    def run(x, variables):
+        return fwd(x, *variables), [exported.call(x[:size], *variables) for size in (3, 1)]
+
+    (wanted, kept), found = run(x, variables)
+    for y, updated in found:
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b[: len(a)], rtol=1e-4, atol=1e-5), y, wanted)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), updated, kept)
 
@@ -50,7 +53,7 @@ def test_it_exports_with_a_symbolic_length(name):
     fwd = functools.partial(layer.fwd, inference_mode=True)
     exported = export.export(jax.jit(fwd))(jax.ShapeDtypeStruct(shape, x.dtype), *variables)
     for part in (x, x[:1, :3]):
-        got, wanted = exported.call(part, *variables)[0], fwd(part, *variables)[0]
+        got, wanted = jax.jit(lambda x: (exported.call(x, *variables)[0], fwd(x, *variables)[0]))(part)
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -62,13 +65,13 @@ def nans_are_errors():
 
 @rows
 def test_it_runs_where_nan_is_an_error(row, nans_are_errors):
-    """Forward, backward and, if it does, decoding: no NaN is made on the way to a finite result.
+    """Forward, backward and, if it does, decoding: no NaN is made on the way to a finite result. (Of ``init`` the laws say so.)
 
     Eagerly, where each operation is looked at; of a jitted function the results alone would be, and the laws and `test_decoding.py`
     look at these.
     """
     x = row.subject.example(batch=(2,))
-    trainables, non_trainables = row.layer.init(jax.random.key(0), x)
+    trainables, non_trainables = row.arrays
 
     def loss(trainables):
         return jnp.sum(row.layer.fwd(x, trainables, non_trainables, key=row.subject.keys())[0])

@@ -13,8 +13,8 @@ from mlax_tutorial.inspection.jaxprs import walk
 from mlax_tutorial.inspection.retracing import counted
 
 
-def draw(seed, *shape, dtype=jnp.float32):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
+def draw(seed, *shape, dtype=np.float32):
+    return jax.device_put(np.random.default_rng(seed).normal(size=shape).astype(dtype))
 
 
 # The cells once more, each for one step, by `np` or by `jnp`; the state is a tuple.
@@ -72,10 +72,25 @@ def loop(step, states, t, x, reverse=False, numpy=np):
 
 def variables(layer, x, seed=5):
     """Trainables all of which matter: biases are random, too."""
-    trainables, _ = layer.init(jax.random.key(0), x)
-    leaves, structure = jax.tree.flatten(trainables)
-    leaves = [leaf + 0.3 * draw(seed + i, *leaf.shape) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(structure, leaves)
+    types, _ = jax.eval_shape(layer.init, jax.random.key(0), x)
+    leaves, structure = jax.tree.flatten(types)
+    return jax.tree.unflatten(structure, [0.5 * draw(seed + i, *leaf.shape) for i, leaf in enumerate(leaves)])
+
+
+def slopes(function, tree):
+    """The gradient of a number that NumPy computes, by differences: of a Python loop it would take the compiler seconds."""
+    leaves, structure = jax.tree.flatten(wide(tree))
+    found = [np.zeros_like(leaf) for leaf in leaves]
+    for index, leaf in enumerate(leaves):
+        for place in np.ndindex(leaf.shape):
+            step = np.zeros_like(leaf)
+            step[place] = 1e-5
+            ahead, behind = (
+                function(jax.tree.unflatten(structure, [*leaves[:index], leaf + moved, *leaves[index + 1 :]]))
+                for moved in (step, -step)
+            )
+            found[index][place] = (ahead - behind) / 2e-5
+    return jax.tree.unflatten(structure, found)
 
 
 def wide(tree):
@@ -93,9 +108,12 @@ def test_against_numpy(cell, step, states, reverse, batch):
     x = draw(0, *batch, 5, 4)
     layer = nn.Recurrent(cell, reverse=reverse)
     t = variables(layer, x)
-    y, last = (
-        nn.Recurrent(cell, reverse=reverse, output=output).fwd(x, t, ())[0] for output in ("sequence", "last")
-    )
+    y, last = jax.jit(
+        lambda x: [
+            nn.Recurrent(cell, reverse=reverse, output=output).fwd(x, t, ())[0]
+            for output in ("sequence", "last")
+        ]
+    )(x)
     assert y.shape == (*batch, 5, FEATURES) and last.shape == (*batch, FEATURES)
     for index in np.ndindex(batch):
         wanted, _ = loop(step, states, wide(t), wide(x)[index], reverse)
@@ -105,16 +123,15 @@ def test_against_numpy(cell, step, states, reverse, batch):
 
 @cells
 @directions
-@pytest.mark.parametrize("unroll", [1, 2, 50])
-def test_gradients_against_a_python_loop(cell, step, states, reverse, unroll):
-    x, weights = draw(0, 5, 4), draw(1, 5, FEATURES)
-    layer = nn.Recurrent(cell, reverse=reverse, unroll=unroll)
-    t = variables(layer, x)
-    wanted = jax.grad(
-        lambda x, t: jnp.sum(weights * loop(step, states, t, x, reverse, jnp)[0]), argnums=(0, 1)
-    )(x, t)
-    got = jax.grad(lambda x, t: jnp.sum(weights * layer.fwd(x, t, ())[0]), argnums=(0, 1))(x, t)
-    jax.tree.map(close, got, wanted)
+def test_gradients_against_a_python_loop(cell, step, states, reverse):
+    x, weights = draw(0, 5, 4), np.asarray(draw(1, 5, FEATURES))
+    t = variables(nn.Recurrent(cell), x)
+
+    wanted = slopes(lambda args: np.sum(weights * loop(step, states, args[1], args[0], reverse)[0]), (x, t))
+    for unroll in (2,) if reverse else (1, 2, 50):
+        layer = nn.Recurrent(cell, reverse=reverse, unroll=unroll)
+        got = jax.jit(jax.grad(lambda args, layer=layer: jnp.sum(weights * layer.fwd(*args, ())[0])))((x, t))
+        jax.tree.map(close, got, wanted)
 
 
 def test_unroll_reaches_the_loop():
@@ -140,39 +157,38 @@ LENGTHS = [5, 2, 0, 1]
 
 @cells
 @directions
-@pytest.mark.parametrize("output", ["sequence", "last"])
-def test_lengths_against_each_sequence_alone(cell, step, states, reverse, output):
+def test_lengths_against_each_sequence_alone(cell, step, states, reverse):
     """Values and gradients; NaN in the padding, and lengths out of range."""
-    x = draw(0, 4, 5, 4)
-    layer = nn.Recurrent(cell, reverse=reverse, output=output)
-    t, weights = variables(layer, x), draw(1, 4, 5, FEATURES)
     padding = np.arange(5) >= np.array(LENGTHS)[:, None]
-    x = jnp.where(padding[..., None], jnp.nan, x)
+    x = jnp.asarray(np.where(padding[..., None], np.nan, draw(0, 4, 5, 4)))
+    t, weights = variables(nn.Recurrent(cell), x), np.asarray(draw(1, 4, 5, FEATURES))
 
-    def alone(x, t):
-        whole = jnp.zeros(())
-        ys = []
+    def alone(args):
+        x, t = args
+        whole, last = np.zeros((4, 5, FEATURES)), np.zeros((4, FEATURES))
         for i, length in enumerate(LENGTHS):
-            y = jnp.zeros((5, FEATURES))
             if length:
-                real, _ = loop(step, states, t, x[i, :length], reverse, jnp)
-                y = (
-                    y.at[:length].set(real)
-                    if output == "sequence"
-                    else y.at[0].set(real[0 if reverse else -1])
-                )
-            ys.append(y if output == "sequence" else y[0])
-            whole += jnp.sum(weights[i] * y) if output == "sequence" else jnp.sum(weights[i, 0] * y[0])
-        return whole, jnp.stack(ys)
+                whole[i, :length], _ = loop(step, states, t, x[i, :length], reverse)
+                last[i] = whole[i, 0 if reverse else length - 1]
+        return whole, last
 
-    def together(x, t, lengths):
-        y, _ = layer.fwd(x, t, (), lengths=lengths)
-        return jnp.sum((weights if output == "sequence" else weights[:, 0]) * y), y
+    def together(args, lengths):
+        layers = (nn.Recurrent(cell, reverse=reverse, output=output) for output in ("sequence", "last"))
+        return tuple(layer.fwd(*args, (), lengths=lengths)[0] for layer in layers)
 
-    wanted = jax.value_and_grad(alone, argnums=(0, 1), has_aux=True)(x, t)
-    for lengths in (jnp.array(LENGTHS), jnp.array([9, 2, -3, 1], jnp.int8)):
-        got = jax.value_and_grad(together, argnums=(0, 1), has_aux=True)(x, t, lengths)
-        jax.tree.map(close, got, wanted)
+    def total(ys):
+        return (weights * ys[0]).sum() + (weights[:, 0] * ys[1]).sum()
+
+    @jax.jit
+    def run(args, lengths):
+        ys, back = jax.vjp(lambda args: together(args, lengths), args)
+        return ys, back(jax.grad(total)(ys))[0]
+
+    args = x, t
+    wanted = alone(wide(args)), slopes(lambda args: total(alone(args)), (np.nan_to_num(x), t))
+    for lengths in (LENGTHS, [9, 2, -3, 1]):
+        jax.tree.map(close, run(args, jnp.array(lengths)), wanted)
+    jax.tree.map(close, jax.jit(together)(args, jnp.array(LENGTHS, jnp.int8)), wanted[0])
 
 
 @pytest.mark.parametrize("lengths", [None, jnp.array([4, 7])], ids=["full", "lengths"])

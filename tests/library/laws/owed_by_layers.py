@@ -12,14 +12,18 @@ import pytest
 
 from mlax_tutorial.checking.laws import LAYER as LAWS  # noqa: F401
 from tests.library.rows.judging import judge
+from tests.settings import configured
 
-OPTIMIZED = {"eager equals jit"}  # compiled as for a user
+# One law is looked at as a user compiles, and one where NaN is an error.
+SETTINGS = {
+    "eager equals jit": {"jax_disable_most_optimizations": False},
+    "init repeats": {"jax_debug_nans": True},
+}
 
 
-def test_layers_obey_the_laws(row, law, request):
-    if law.name in OPTIMIZED:
-        request.getfixturevalue("optimized")
-    judge(law, row.subject)
+def test_layers_obey_the_laws(row, law):
+    with configured(**SETTINGS.get(law.name, {})):
+        judge(law, row.subject)
 
 
 def test_weights_are_drawn_in_half_precision(row):

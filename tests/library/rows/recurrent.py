@@ -38,13 +38,13 @@ LAYERS = [
         unlike=(nn.Recurrent(nn.GRUCell(3), unroll=3), nn.Recurrent(nn.LSTMCell(3), unroll=2)),
     ),
     LayerRow(
-        nn.Series(nn.Bidirectional(nn.LSTMCell(2)), nn.Bidirectional(nn.GRUCell(2), output="last")),
+        nn.Series(nn.Bidirectional(nn.RNNCell(2)), nn.Bidirectional(nn.GRUCell(2), output="last")),
         (4, 2),
         accumulates=SUMS,
-        unlike=(nn.Series(nn.Bidirectional(nn.LSTMCell(2)), nn.Bidirectional(nn.GRUCell(2))),),
+        unlike=(nn.Series(nn.Bidirectional(nn.RNNCell(2)), nn.Bidirectional(nn.GRUCell(2))),),
     ),
     LayerRow(
-        nn.Stack(nn.Residual(nn.Recurrent(nn.GRUCell(2))), depth=2),
+        nn.Stack(nn.Residual(nn.Recurrent(nn.RNNCell(2))), depth=2),
         (3, 2),
         accumulates=SUMS,
     ),

@@ -5,6 +5,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import numpy as np
+
 from mlax_tutorial import nn
 from mlax_tutorial.checking import laws
 
@@ -59,6 +62,15 @@ class LayerRow:
             same=self.same,
             thorough=True,
             deterministic=self.layer == nn.Dropout(1.0),
+        )
+
+    @functools.cached_property
+    def arrays(self):
+        """Variables for the example, of any numbers: to draw them as ``init`` does takes the compiler longer than most tests."""
+        types = jax.eval_shape(self.layer.init, jax.random.key(0), self.subject.outline())
+        draw = np.random.default_rng(0)
+        return jax.tree.map(
+            lambda leaf: jax.device_put(draw.uniform(0.2, 1.0, leaf.shape).astype(leaf.dtype)), types
         )
 
     def declared(self, dtype) -> nn.Layer:
