@@ -51,7 +51,7 @@ def fully_sharded_and_tensor_parallel():
 def data_parallel_through_jit():
     mesh = m.mesh(8, 1)
     ids = jax.device_put(m.IDS, NamedSharding(mesh, P("data")))
-    m.check_parts(m.train(m.jit(m.train_step), *copies(mesh), ids), m.on_one_device()[1])
+    m.check_parts(m.train(jax.jit(m.train_step), *copies(mesh), ids), m.on_one_device()[1])
 
 
 def data_parallel_through_shard_map():
@@ -61,7 +61,7 @@ def data_parallel_through_shard_map():
         return m.train_step(trainables, state, ids, average=lambda loss: jax.lax.pmean(loss, "data"))
 
     step = jax.shard_map(step, mesh=mesh, in_specs=(P(), P(), P("data")), out_specs=(P(), P(), P()))
-    m.check_parts(m.train(m.jit(step), *copies(mesh), m.IDS), m.on_one_device()[1])
+    m.check_parts(m.train(jax.jit(step), *copies(mesh), m.IDS), m.on_one_device()[1])
 
 
 CHECKS = [

@@ -27,12 +27,6 @@ RULES = [
 # A large epsilon: otherwise Adam's first steps are of full size where a gradient is nothing but rounding.
 OPTIMIZER = optim.Chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(1e-2, epsilon=1e-4))
 
-# Nearly all of the time goes into compiling.
-jit = functools.partial(
-    jax.jit,
-    compiler_options={"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True},
-)
-
 
 class Decoder(nn.Composite):
     embed: nn.Layer
@@ -74,7 +68,7 @@ def train_step(trainables, state, ids, average=lambda loss: loss):
 def sharded_step(trainables, state):
     """The step, compiled so that weights and state stay where they are."""
     places = jax.tree.map(lambda leaf: leaf.sharding, (trainables, state))
-    return jit(train_step, out_shardings=(*places, None))
+    return jax.jit(train_step, out_shardings=(*places, None))
 
 
 def train(step, trainables, state, ids):
@@ -88,8 +82,8 @@ def train(step, trainables, state, ids):
 @functools.cache
 def on_one_device():
     """What everything is compared with: weights at the beginning; weights, state and losses after training."""
-    begin, _ = jit(MODEL.init)(jax.random.key(0), IDS[:, :-1])
-    return begin, train(jit(train_step), begin, OPTIMIZER.init(begin), IDS)
+    begin, _ = jax.jit(MODEL.init)(jax.random.key(0), IDS[:, :-1])
+    return begin, train(jax.jit(train_step), begin, OPTIMIZER.init(begin), IDS)
 
 
 def check_parts(got, wanted, rtol=1e-4, atol=2e-5):

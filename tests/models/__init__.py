@@ -1,10 +1,17 @@
 """Models of research, written as a user would: with public names alone, trained for a few steps, and decoded where they decode."""
 
+import functools
+
 import jax
 
 from mlax_tutorial import training
 
 QUICK_TO_COMPILE = True
+
+
+def infer(model, x, variables, **inputs):
+    """What a model gives in inference: jitted, since a single program is compiled sooner than its parts."""
+    return jax.jit(functools.partial(model.fwd, inference_mode=True))(x, *variables, **inputs)[0]
 
 
 def train(model, loss, optimizer, x, targets, steps, **inputs):

@@ -28,6 +28,7 @@ def task(key):
     return tuple((x, height * jnp.sin(x + place)) for x in (3 * jax.random.normal(k, (10, 1)) for k in xs))
 
 
+@jax.jit
 def mean_error(trainables, keys):
     return jnp.mean(jax.vmap(lambda key: after_one_step(trainables, *task(key)))(keys))
 

@@ -6,7 +6,7 @@ import numpy as np
 import optax
 
 from mlax_tutorial import nn, optim
-from tests.models import train
+from tests.models import infer, train
 
 WORDS, FEATURES, LENGTH = 8, 16, 5
 
@@ -79,10 +79,10 @@ def test_it_learns_to_turn_round_and_decodes_as_it_learned():
     assert losses[-1] < losses[0] / 2
 
     variables = state.trainables, state.non_trainables
-    whole, _ = model.fwd(begun, *variables, source=source, inference_mode=True)
-    cache, steps = model.init_cache(begun[:, :1], LENGTH, source=source), []
+    whole = infer(model, begun, variables, source=source)
+    cache, steps, decode = model.init_cache(begun[:, :1], LENGTH, source=source), [], jax.jit(model.decode)
     for place in range(LENGTH):
         given = {"source": source} if place == 0 else {}
-        logits, cache = model.decode(begun[:, place : place + 1], *variables, cache, **given)
+        logits, cache = decode(begun[:, place : place + 1], *variables, cache, **given)
         steps.append(logits)
     np.testing.assert_allclose(jnp.concatenate(steps, axis=1), whole, atol=1e-5)

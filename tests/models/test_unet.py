@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn, optim
-from tests.models import train
+from tests.models import infer, train
 
 
 def block(channels):
@@ -51,5 +51,5 @@ def test_it_takes_noise_away():
     model = UNet((4, 8, 16))
     state, losses = train(model, squared_error, optim.Adam(1e-2), noisy, clean, 20, time=time)
     assert losses[-1] < losses[0] / 2
-    other = model.fwd(noisy, state.trainables, state.non_trainables, time=time + 1)[0]
-    assert (other != model.fwd(noisy, state.trainables, state.non_trainables, time=time)[0]).any()
+    variables = state.trainables, state.non_trainables
+    assert (infer(model, noisy, variables, time=time + 1) != infer(model, noisy, variables, time=time)).any()

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn, optim
-from tests.models import train
+from tests.models import infer, train
 
 
 class VAE(nn.Composite):
@@ -39,7 +39,7 @@ def test_it_learns_a_circle():
     state, losses = train(model, bound, optim.Adam(1e-2), x, x, 40)
     assert losses[-1] < losses[0] / 2
     variables = state.trainables, state.non_trainables
-    first, again = (model.fwd(x, *variables, inference_mode=True)[0][0] for _ in range(2))
+    first, again = (infer(model, x, variables)[0] for _ in range(2))
     assert (first == again).all()  # without a draw
     drawn = model.fwd(x, *variables, key=jax.random.key(3))[0][0]
     assert (drawn != first).any() and not jnp.isnan(drawn).any()

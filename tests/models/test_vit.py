@@ -2,11 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from mlax_tutorial import nn, optim
 from mlax_tutorial.precision import Policy
-from tests.models import train
+from tests.models import infer, train
 
 FEATURES, PATCHES = 16, 16
 
@@ -45,14 +46,14 @@ def cross_entropy(logits, labels):
 
 
 def test_it_tells_where_the_light_is():
-    labels = jax.random.randint(jax.random.key(2), (32,), 0, 4)
-    rows, columns = jnp.divmod(labels, 2)
-    light = jnp.zeros((32, 2, 2)).at[jnp.arange(32), rows, columns].set(1.0)
-    images = jnp.kron(light, jnp.ones((1, 8, 8)))[..., None]
-    images = images + 0.1 * jax.random.normal(jax.random.key(3), images.shape)
+    draw = np.random.default_rng(2)
+    labels = draw.integers(0, 4, 32)
+    light = np.eye(4)[labels].reshape(32, 2, 2)
+    images = np.kron(light, np.ones((1, 8, 8)))[..., None]
+    images = jnp.asarray(images + 0.1 * draw.normal(size=images.shape), jnp.float32)
     model = Policy("bfloat16").apply(vit(depth=2))
     state, losses = train(model, cross_entropy, optim.AdamW(3e-3, where=optim.kernels), images, labels, 25)
     assert losses[-1] < losses[0] / 2
     assert {leaf.dtype for leaf in jax.tree.leaves(state.trainables)} == {jnp.dtype("float32")}
-    logits, _ = model.fwd(images, state.trainables, state.non_trainables, inference_mode=True)
+    logits = infer(model, images, (state.trainables, state.non_trainables))
     assert logits.dtype == jnp.float32 and (jnp.argmax(logits, axis=-1) == labels).mean() > 0.9

@@ -20,17 +20,19 @@ def guards():
 
 
 @pytest.fixture
-def few(monkeypatch):
-    """The embedded images, but only so many, since two epochs are enough here."""
+def few(monkeypatch, request):
+    """The embedded images, but only two batches, or as many as are asked for."""
+    count = getattr(request, "param", 256)
     train, test = data.fashion_mnist()
     part = (
-        data.Images(train.images[:1280], train.labels[:1280]),
+        data.Images(train.images[:count], train.labels[:count]),
         data.Images(test.images[:500], test.labels[:500]),
     )
     monkeypatch.setattr(data, "fashion_mnist", lambda **options: part)
     return part
 
 
+@pytest.mark.parametrize("few", [640], indirect=True)
 def test_it_trains(few, capsys):
     accuracy = fashion_conv.main(["--embedded", "--epochs", "2"])
     lines = capsys.readouterr().out.splitlines()
@@ -97,9 +99,9 @@ def test_a_training_that_was_broken_off_ends_as_one_that_was_not(few, tmp_path, 
 
 
 def test_held_out_images_are_not_trained_on(few, monkeypatch):
-    monkeypatch.setattr(fashion_conv, "HELD_OUT", 280)
+    monkeypatch.setattr(fashion_conv, "HELD_OUT", 56)
     train, held_out = fashion_conv.hold_out(few[0])
-    assert train.images.shape == (1000, 28, 28) and held_out.labels.shape == (280,)
+    assert train.images.shape == (200, 28, 28) and held_out.labels.shape == (56,)
     np.testing.assert_array_equal(np.concatenate([train.labels, held_out.labels]), few[0].labels)
 
 
@@ -108,7 +110,7 @@ def test_the_record_is_written_whole_and_holds_no_more_digits_than_it_can(few, m
     accuracy = fashion_conv.main(["--record", "--epochs", "1"])
     assert [path.name for path in tmp_path.iterdir()] == ["fashion_conv.json"]
     result = json.loads((tmp_path / "fashion_conv.json").read_text())
-    assert result["accuracy"] == round(accuracy, 4) and result["images"] == {"train": 1280, "test": 500}
+    assert result["accuracy"] == round(accuracy, 4) and result["images"] == {"train": 256, "test": 500}
     assert len(result["losses"]) == 1
     assert result["command"] == "python -m examples.fashion_conv --record --epochs 1"
 
