@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn, viz
+from tests.variables import any_variables
 
 X = jax.random.normal(jax.random.key(0), (5, 8))
 
@@ -20,7 +21,7 @@ def given(*shape):
 
 
 def run(model, x=X, **inputs):
-    trainables, non_trainables = model.init(jax.random.key(2), x, **inputs)
+    trainables, non_trainables = any_variables(model, x, **inputs)
     return lambda: model.fwd(x, trainables, non_trainables, inference_mode=True, **inputs)[0]
 
 
@@ -41,7 +42,7 @@ def by_hand(allowed=None, divide_later=False):
 
 def nothing_seen():
     layer = nn.MultiHeadAttention(2)
-    trainables, _ = layer.init(jax.random.key(3), X)
+    trainables, _ = any_variables(layer, X)
     return lambda: layer.fwd(X, trainables, (), mask=jnp.zeros((5, 5), bool).at[0, 1].set(True))[0]
 
 

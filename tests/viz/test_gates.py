@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn, viz
+from tests.variables import any_variables
 
 X = jax.random.normal(jax.random.key(0), (7, 3))
 
@@ -120,7 +121,7 @@ def shown(name):
     trainables = ()
     inner = cell.cell if isinstance(cell, nn.Recurrent) else cell
     if hasattr(inner, "init"):
-        trainables, _ = inner.init(jax.random.key(1), jnp.asarray(x)[0])
+        trainables, _ = any_variables(inner, jnp.asarray(x)[0])
     return viz.gates(cell, trainables, x, **options)
 
 
@@ -145,7 +146,7 @@ def test_any_cell_is_shown(name):
 def test_gates_and_states_are_those_of_the_formulas():
     figure = shown("LSTM")
     cell = ALL_KINDS["LSTM"][0]
-    w, _ = cell.init(jax.random.key(1), X[0])
+    w, _ = any_variables(cell, X[0])
     h, c = np.zeros(5), np.zeros(5)
     sigmoid = lambda v: 1 / (1 + np.exp(-v))  # noqa: E731
     for t, x in enumerate(np.asarray(X)):
@@ -159,7 +160,7 @@ def test_gates_and_states_are_those_of_the_formulas():
 
 def test_the_influence_is_a_gradient():
     figure, (cell, _, _, _) = shown("RNN"), ALL_KINDS["RNN"]
-    trainables, _ = cell.init(jax.random.key(1), X[0])
+    trainables, _ = any_variables(cell, X[0])
     layer = nn.Recurrent(cell)
 
     def size(x, t):

@@ -5,11 +5,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import numpy as np
-
 from mlax_tutorial import nn
 from mlax_tutorial.checking import laws
+from tests.variables import any_variables
 
 # What the gradient of a bias may do in float32: its sum over the batch.
 BIAS_SUM = frozenset({"convert_element_type", "broadcast_in_dim", "reduce_sum"})
@@ -66,12 +64,8 @@ class LayerRow:
 
     @functools.cached_property
     def arrays(self):
-        """Variables for the example, of any numbers: to draw them as ``init`` does takes the compiler longer than most tests."""
-        types = jax.eval_shape(self.layer.init, jax.random.key(0), self.subject.outline())
-        draw = np.random.default_rng(0)
-        return jax.tree.map(
-            lambda leaf: jax.device_put(draw.uniform(0.2, 1.0, leaf.shape).astype(leaf.dtype)), types
-        )
+        """Variables for the example, of no particular numbers."""
+        return any_variables(self.layer, self.subject.outline())
 
     def declared(self, dtype) -> nn.Layer:
         """The layer, set to ``dtype`` where its input, being integers, does not, or a policy stands against it."""
