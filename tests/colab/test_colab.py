@@ -87,13 +87,13 @@ class Colab:
             "IPYTHONDIR": str(folder / "ipython"),
             "MLAX_TUTORIAL_PROGRESS": str(folder / "progress.json"),
             "GIT_CONFIG_GLOBAL": str(self._git()),
-        }
-        call(self.uv, "venv", "-q", "--no-project", "--seed", "-p", PYTHON, self.python.parents[1])
-        # For chapters that train. Others time the compiler.
-        self.cache = {
+            # Compiling takes most of the time. So the second pass finds what the first one compiled; and what LLVM's last
+            # optimizations and another way to write fused loops change is how fast this CPU is.
             "JAX_COMPILATION_CACHE_DIR": str(folder / "compiled"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "XLA_FLAGS": "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false",
         }
+        call(self.uv, "venv", "-q", "--no-project", "--seed", "-p", PYTHON, self.python.parents[1])
         wanted = [f"{name}=={version}" for name, version in COLAB.items()] + ["nbclient"]
         wanted += [LIBTPU] if COMPILES else []
         call(self.uv, "pip", "install", "-q", "-p", self.python, *wanted, cwd=folder)
@@ -116,17 +116,17 @@ class Colab:
         return call(self.python, "-c", probe, cwd=self.folder, env=self.env).strip() == "True"
 
     def run(self, name, text, *, trains=False):
-        """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, what the first pass, or a
-        chapter before, has compiled is found in JAX's cache, since compiling takes most of the time; and its programs are
-        compiled for a TPU, too.
+        """Runs a notebook; returns the versions and the place of the package afterwards. If it trains, its programs are compiled
+        for a TPU, too.
         """
         folder = self.folder / name
         folder.mkdir()
         (folder / "notebook.ipynb").write_text(text)
         runner = pathlib.Path(__file__).with_name("run_notebook.py")
         options = ["--programs", ROOT] if trains and COMPILES else []
-        env = self.env | (self.cache if trains else {})
-        said = call(self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=env)
+        said = call(
+            self.python, runner, folder / "notebook.ipynb", *COLAB, *options, cwd=folder, env=self.env
+        )
         return json.loads(said.strip().splitlines()[-1])
 
 
