@@ -11,15 +11,16 @@ SUMS = BIAS_SUM | {"add_any"}
 
 LAYERS = [
     LayerRow(
-        nn.Recurrent(nn.RNNCell(3)),
+        nn.Recurrent(nn.RNNCell(3), unroll=3),
         (4, 2),
         accumulates=SUMS,
         unlike=(
-            nn.Recurrent(nn.RNNCell(3), reverse=True),
-            nn.Recurrent(nn.RNNCell(2)),
-            nn.Recurrent(nn.RNNCell(3, activation=jax.nn.relu)),
+            nn.Recurrent(nn.RNNCell(3), unroll=2),
+            nn.Recurrent(nn.RNNCell(3), unroll=3, reverse=True),
+            nn.Recurrent(nn.RNNCell(2), unroll=3),
+            nn.Recurrent(nn.RNNCell(3, activation=jax.nn.relu), unroll=3),
         ),
-        same=nn.Recurrent(nn.RNNCell(jnp.int32(3)), unroll=jnp.int32(1)),
+        same=nn.Recurrent(nn.RNNCell(jnp.int32(3)), unroll=jnp.int32(3)),
     ),
     LayerRow(
         nn.Recurrent(nn.GRUCell(3), reverse=True, output="last"),
@@ -32,10 +33,10 @@ LAYERS = [
         ),
     ),
     LayerRow(
-        nn.Recurrent(nn.LSTMCell(3), unroll=3),
+        nn.Recurrent(nn.LSTMCell(3)),
         (4, 2),
         accumulates=SUMS,
-        unlike=(nn.Recurrent(nn.GRUCell(3), unroll=3), nn.Recurrent(nn.LSTMCell(3), unroll=2)),
+        unlike=(nn.Recurrent(nn.GRUCell(3)), nn.Recurrent(nn.LSTMCell(3), unroll=2)),
     ),
     LayerRow(
         nn.Series(nn.Bidirectional(nn.RNNCell(2)), nn.Bidirectional(nn.GRUCell(2), output="last")),
