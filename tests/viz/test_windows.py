@@ -61,15 +61,15 @@ ALL_KINDS = {
     "pointwise": (nn.Conv(3, (1, 1)), SQUARE, (12, 10), (1, 1)),
     "circular": (nn.Conv(3, (3, 3), padding="CIRCULAR"), SQUARE, (12, 10), (12, 10)),
     "a large rim": (nn.Conv(3, (3, 3), padding=3), SQUARE, (16, 14), (3, 3)),
-    "a sequence": (nn.Conv(3, 5), LINE, (11,), (5,)),
-    "causal": (nn.Conv(3, 3, padding="CAUSAL", dilation=2), LINE, (15,), (5,)),
+    "a sequence": (nn.Conv(3, (5,)), LINE, (11,), (5,)),
+    "causal": (nn.Conv(3, (3,), padding="CAUSAL", dilation=2), LINE, (15,), (5,)),
     "max pooling": (nn.MaxPool((2, 2)), SQUARE, (6, 5), (2, 2)),
     "overlapping": (nn.MaxPool((3, 3), strides=2, padding="SAME"), SQUARE, (6, 5), (3, 3)),
     "average": (nn.AvgPool((2, 5)), SQUARE, (6, 2), (2, 5)),
-    "sums of a sequence": (nn.SumPool(4), LINE, (3,), (4,)),
+    "sums of a sequence": (nn.SumPool((4,)), LINE, (3,), (4,)),
     "transposed": (nn.ConvTranspose(2, (3, 3), strides=2), SQUARE, (25, 21), (2, 2)),
     "a series": (nn.Series(nn.Conv(4, (3, 3)), nn.Bias(), RELU, nn.Conv(4, (3, 3), strides=2)), SQUARE, (4, 3), (5, 5)),
-    "series in series": (nn.Series(nn.Series(nn.Conv(4, 3), RELU), nn.MaxPool(2), nn.Conv(2, 3)), LINE, (4,), (8,)),
+    "series in series": (nn.Series(nn.Series(nn.Conv(4, (3,)), RELU), nn.MaxPool((2,)), nn.Conv(2, (3,))), LINE, (4,), (8,)),
     "normalization": (nn.Series(nn.Conv(4, (3, 3)), nn.BatchNorm(affine=True), RELU), SQUARE, (10, 8), (3, 3)),
     "layer norm": (nn.Series(nn.LayerNorm(), nn.Conv(4, (2, 2))), SQUARE, (11, 9), (2, 2)),
     "dropout": (nn.Series(nn.Dropout(0.5), nn.Conv(4, (3, 3))), SQUARE, (10, 8), (3, 3)),
@@ -112,7 +112,7 @@ def test_what_is_seen_is_what_a_gradient_says():
 
 
 def test_ways_are_counted():
-    ways = viz.convolution(nn.Series(nn.Conv(1, 3), nn.Conv(1, 3)), jnp.ones((7, 1))).sees(1)
+    ways = viz.convolution(nn.Series(nn.Conv(1, (3,)), nn.Conv(1, (3,))), jnp.ones((7, 1))).sees(1)
     np.testing.assert_array_equal(ways, [0, 1, 2, 3, 2, 1, 0])
 
 
@@ -123,7 +123,7 @@ def test_channels_first_and_other_kinds_of_x():
     assert sight.fields == [(3, 5)] and sight.stages[0].groups == 2
     batch = viz.convolution(nn.Conv(8, (3, 3)), jnp.ones((5, 9, 7, 2), jnp.bfloat16))
     assert batch.fields == [(3, 3)]
-    assert viz.convolution(nn.Conv(8, 3), np.ones((9, 2), np.float32)).fields == [(3,)]
+    assert viz.convolution(nn.Conv(8, (3,)), np.ones((9, 2), np.float32)).fields == [(3,)]
 
 
 def test_groups_are_found():
@@ -136,7 +136,7 @@ def test_groups_are_found():
 
 
 def test_a_listing():
-    model = nn.Series(nn.Conv(4, 3), RELU, nn.MaxPool(2), nn.Flatten(2))
+    model = nn.Series(nn.Conv(4, (3,)), RELU, nn.MaxPool((2,)), nn.Flatten(2))
     assert str(viz.convolution(model, jnp.ones((9, 2)))) == (
         "Series on 9 x 2: an output sees up to 4\n"
         "  Conv(4, (3,))  7 x 4  window 3  field 3\n"
@@ -150,16 +150,20 @@ def test_a_listing():
     [
         (lambda: viz.convolution(jnp.tanh, jnp.ones((3, 3, 1))), TypeError, "a layer with init and fwd"),
         (lambda: viz.convolution(nn.Conv, jnp.ones((3, 3, 1))), TypeError, "a layer with init and fwd"),
-        (lambda: viz.convolution(nn.Conv(1, 3), (9, 1)), ValueError, "an array of floats"),
-        (lambda: viz.convolution(nn.Conv(1, 3), jnp.ones((9, 1), int)), ValueError, "an array of floats"),
-        (lambda: viz.convolution(nn.Conv(1, 3), jnp.ones(9)), ValueError, "one example"),
-        (lambda: viz.convolution(nn.Conv(1, 3), jnp.ones((9, 1)), channel_axis=1), ValueError, "one example"),
+        (lambda: viz.convolution(nn.Conv(1, (3,)), (9, 1)), ValueError, "an array of floats"),
+        (lambda: viz.convolution(nn.Conv(1, (3,)), jnp.ones((9, 1), int)), ValueError, "an array of floats"),
+        (lambda: viz.convolution(nn.Conv(1, (3,)), jnp.ones(9)), ValueError, "one example"),
+        (
+            lambda: viz.convolution(nn.Conv(1, (3,)), jnp.ones((9, 1)), channel_axis=1),
+            ValueError,
+            "one example",
+        ),
         (lambda: viz.convolution(nn.Conv(1, (3, 3)), jnp.ones((99, 99, 1))), ValueError, "smaller one"),
         (lambda: viz.convolution(nn.Linear(3), jnp.ones((0, 3))), ValueError, "from 1 to 4,096"),
         (lambda: viz.convolution(nn.Flatten(2), jnp.ones((9, 1))), ValueError, "returns no places"),
         (lambda: viz.convolution(nn.F(lambda x: x / 0), jnp.ones((9, 1))), ValueError, "ordinary numbers"),
-        (lambda: viz.convolution(nn.Conv(1, 3), jnp.ones((9, 1))).sees(7), ValueError, "got the place"),
-        (lambda: viz.convolution(nn.Conv(1, 30), jnp.ones((9, 1))), nn.LayerError, "does not fit"),
+        (lambda: viz.convolution(nn.Conv(1, (3,)), jnp.ones((9, 1))).sees(7), ValueError, "got the place"),
+        (lambda: viz.convolution(nn.Conv(1, (30,)), jnp.ones((9, 1))), nn.LayerError, "does not fit"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong, error, said):
@@ -174,7 +178,7 @@ def test_in_a_browser(tmp_path):
     model = nn.Series(nn.Conv(4, (3, 3), padding="SAME"), nn.MaxPool((2, 2)))
     figures = [
         viz.convolution(model, jnp.ones((8, 6, 1))),
-        viz.convolution(nn.Conv(1, 3, dilation=2), jnp.ones((9, 1))),
+        viz.convolution(nn.Conv(1, (3,), dilation=2), jnp.ones((9, 1))),
         viz.convolution(nn.F(diagonal), jnp.ones((4, 4, 1))),
     ]
     text = "".join(figure._repr_html_() for figure in figures)
