@@ -102,7 +102,9 @@ def flattened(table, i):
 
 
 answers.right(lambda table, i: jnp.take(table, i, axis=0, mode="fill", fill_value=jnp.nan))
-answers.wrong("With two axes an element is a row")(lambda table, i: jnp.take(table, i, mode="fill", fill_value=jnp.nan))
+answers.wrong("With two axes an element is a row")(
+    lambda table, i: jnp.take(table, i, mode="fill", fill_value=jnp.nan)
+)
 
 
 @answers.wrong()
