@@ -105,6 +105,7 @@ def gradients(function, reference=None, *arguments, argnums=0, finite_difference
     Results that are not scalars are summed with weights first. Finite differences are those of
     `mlax_tutorial.inspection.gradients`; they tell a wrong gradient from a right one, not a good one from a better.
     With ``jit`` each gradient is one program, and quickly compiled: for functions that have passed `works_under_jit`.
+    An argument whose gradient is zero, though it counts, is named: a `stop_gradient` does not change what a function returns.
     """
     shown = {"input": named(reference or function, arguments)}
     run = jax.jit if jit else lambda function: function
@@ -126,10 +127,20 @@ def gradients(function, reference=None, *arguments, argnums=0, finite_difference
     elif not _finite(got):
         raise Failed("The gradient is not finite.", got=got, **shown)
     if finite_differences and _finite(got):
-        found = got if isinstance(argnums, (tuple, list)) else (got,)
+        found, places = (got, argnums) if isinstance(argnums, (tuple, list)) else ((got,), (argnums,))
+        compiled = run(fresh(function))
+        for place, tree in zip(places, found):
+            if not any(map(np.any, jax.tree.leaves(tree))):
+                direction = slopes.direction_of(arguments, place)
+                measured, uncertainty, _ = slopes.slope(compiled, arguments, direction, place)
+                if abs(measured) > 4 * uncertainty:
+                    name = list(named(reference or function, arguments))[place]
+                    raise Failed(
+                        f"No gradient reaches `{name}`: is there a `stop_gradient` too many?", **shown
+                    )
         for turn in (1, 2):
             direction = slopes.direction_of(arguments, argnums, turn)
-            measured, uncertainty, _ = slopes.slope(function, arguments, direction, argnums)
+            measured, uncertainty, _ = slopes.slope(compiled, arguments, direction, argnums)
             by_gradient = slopes.along(found, direction)
             if not abs(measured - by_gradient) <= 2e-2 * (1 + abs(measured)) + uncertainty:
                 raise Failed(

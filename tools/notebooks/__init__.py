@@ -5,7 +5,8 @@
     python -m tools.notebooks check [NAME ...]   the guards that need no execution
     python -m tools.notebooks pages              write the generated pages and the README's table of chapters
 
-A chapter is written in `book/_src/NAME.md` and read in `book/NAME.ipynb`. In the order of the work:
+A chapter is written in `book/_src/NAME.md`, in the format that `tools/notebooks/format.txt` describes and `--help` prints, and
+read in `book/NAME.ipynb`. In the order of the work:
 
     places.py         where sources, notebooks and records lie
     sources.py        read a chapter's source into cells

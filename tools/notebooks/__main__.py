@@ -10,7 +10,10 @@ from tools.notebooks.places import Book, Problem
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        prog="python -m tools.notebooks", description="Build, run and check the chapters."
+        prog="python -m tools.notebooks",
+        description="Build, run and check the chapters.",
+        epilog=pathlib.Path(__file__).with_name("format.txt").read_text(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument(
         "--root", type=pathlib.Path, default=project.ROOT, help="the repository (default: this one)"

@@ -6,7 +6,6 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.convolution._gradients import flow
 from mlax_tutorial.exercises.convolution._reference import convolve, waves
 from mlax_tutorial.exercises.layers._layers import compare, drawn, outlines, subject, variables
 
@@ -64,7 +63,8 @@ def check(PatchConv):
             "The numbers are right, but this asks for `conv_general_dilated`: use slices and a product."
         )
     _single(checks.make(PatchConv, 1, 3))
-    flow(lambda x, kernel: layer.fwd(x, {"kernel": kernel}, ())[0], x=x, kernel=kernel)
+    fwd = lambda x, kernel: layer.fwd(x, {"kernel": kernel}, ())[0]  # noqa: E731
+    checks.gradients(fwd, None, *jax.device_put((x, kernel)), argnums=(0, 1), jit=True)
     wanted = "draw it with lecun_normal in the shape (size, size, in, out), so that the initializer finds the inputs"
     drawn(made["kernel"], 'trainables["kernel"]', 1 / np.sqrt(2 * 2 * 30), wanted)
     checks.obeys_laws(large, images, but=COSTLY)  # whose kernel has been drawn already

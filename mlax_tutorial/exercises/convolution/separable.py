@@ -8,7 +8,6 @@ from jax import lax
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.reader import Raised
-from mlax_tutorial.exercises.convolution._gradients import flow
 from mlax_tutorial.exercises.convolution._reference import convolve, waves
 from mlax_tutorial.exercises.convolution.patches import COSTLY
 from mlax_tutorial.exercises.layers._layers import compare, drawn, outlines, subject, variables
@@ -72,11 +71,11 @@ def check(Separable):
         )
     compare(layer, x, given, (), middle @ given["pointwise"], recognise)
     _cheap(checks.make(Separable, 64))
-    flow(
-        lambda x, depthwise, pointwise: layer.fwd(x, {"depthwise": depthwise, "pointwise": pointwise}, ())[0],
-        x=x,
-        **given,
-    )
+
+    def fwd(x, depthwise, pointwise):
+        return layer.fwd(x, {"depthwise": depthwise, "pointwise": pointwise}, ())[0]
+
+    checks.gradients(fwd, None, *jax.device_put((x, *given.values())), argnums=(0, 1, 2), jit=True)
     _draws(wide, images, made)
     checks.obeys_laws(wide, images, but=COSTLY)  # whose kernels have been drawn already
 

@@ -118,7 +118,7 @@ def scans_over_queries(query, key, value, size):
     return jax.lax.scan(one, None, query)[1]
 
 
-@answers.wrong("its gradient is not")
+@answers.wrong("No gradient reaches `q`")
 def without_gradient(query, key, value, size):
     return jax.lax.stop_gradient(exercise.answer(query, key, value, size))
 

@@ -157,7 +157,7 @@ class AcrossTheBatch(Right):
         return attend(*swapped).swapaxes(0, -3)
 
 
-@answers.wrong("its gradient is not")
+@answers.wrong("No gradient reaches `key`")
 class NoGradientToTheKeys(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         stopped = trainables | {"key": jax.lax.stop_gradient(trainables["key"])}

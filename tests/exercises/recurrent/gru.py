@@ -110,13 +110,13 @@ class StopsTheState(Right):
         return carry, super().step(carry, x, trainables)[1]
 
 
-@answers.wrong("its gradient with respect to the old state is not")
+@answers.wrong("No gradient reaches `h`")
 class StopsTheGradient(Right):
     def step(self, carry, x, trainables):
         return super().step(jax.lax.stop_gradient(carry), x, trainables)
 
 
-@answers.wrong("No gradient reaches")
+@answers.wrong("No gradient reaches `recurrent_bias`")
 class FixedBias(Right):
     def step(self, carry, x, trainables):
         fixed = jax.lax.stop_gradient(trainables["recurrent_bias"])
