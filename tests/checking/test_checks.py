@@ -474,7 +474,9 @@ def test_gradients(grade):
     )
     fails(grade, lambda x: jnp.round(x).astype(int), check, "not floating")
     both = lambda f: checks.gradients(f, None, X, X, argnums=(0, 1))  # noqa: E731
-    fails(grade, lambda x, small: x + 1e-3 * jax.lax.stop_gradient(small), both, "No gradient reaches `small`")
+    fails(
+        grade, lambda x, small: x + 1e-3 * jax.lax.stop_gradient(small), both, "No gradient reaches `small`"
+    )
     passes(grade, lambda x, small: x + 0 * small, both)
     passes(
         grade,
