@@ -36,7 +36,7 @@ def check(clip_total):
         solution,
         inputs.arrays("n", sizes=(0, 1, 3)),
         inputs.arrays(),
-        examples=calls,
+        examples=[*calls, (jax.device_put(np.float32([[1.0, 2.5], [-0.5, 3.0]])), calls[0][1])],
         recognise=recognise,
     )
     checks.works_under_jit(clip_total, *calls[1])

@@ -46,6 +46,7 @@ def check(mean_log):
         (jnp.array([1.0, -1.0, 3.0]), 1),
         (jnp.array([-5.0, -1.0, -3.0]), 3),
         (jnp.array([0.0, 1.0, 0.0]), 2),
+        (jnp.array([[1.0, -2.0], [0.0, 3.0]]), 2),
     ):
         error, _ = mean_log(x)
         note = error.get() or ""

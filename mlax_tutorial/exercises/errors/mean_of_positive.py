@@ -47,6 +47,10 @@ def check(mean_of_positive):
         jitted(mixed)
     for x, advice in (
         (mixed, ""),
+        (
+            jax.device_put(np.float32([[1.0, -2.0], [4.0, 3.0]])),
+            "This is right for a vector, but not for a table: the mean is over all axes.",
+        ),
         (none, "This is right, but not where nothing is positive: there the mean is 0."),
         (
             wild,

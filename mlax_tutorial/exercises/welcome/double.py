@@ -36,6 +36,7 @@ def check(double):
         ],
     )
     checks.works_under_jit(double, jnp.arange(3.0))
+    checks.values(double, solution, examples=[(jnp.array([[1.0, 2.0], [3.0, 4.0]]),)])
 
 
 exercise = Exercise(

@@ -92,3 +92,8 @@ def once_for_each_limit(x, limit):
         return jnp.float32(limit) if float(jnp.sum(x)) > float(limit) else jnp.sum(x)
     except jax.errors.ConcretizationTypeError:
         return jnp.sum(x)
+
+
+@answers.wrong()
+def of_rows_only(x, limit):
+    return jnp.minimum(sum(x), limit)

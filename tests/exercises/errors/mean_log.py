@@ -137,3 +137,12 @@ def _harmless(x):
 
 
 answers.wrong()(jax.jit(checkify.checkify(_harmless)))
+
+
+def _by_columns(x):
+    bad = jnp.max(jnp.sum(x <= 0, axis=0))
+    checkify.check(bad == 0, "{n} elements are not positive", n=bad)
+    return jnp.mean(jnp.log(x))
+
+
+answers.wrong()(jax.jit(checkify.checkify(_by_columns)))

@@ -89,7 +89,7 @@ def in_a_loop(x):
         total, count = carry
         return (total + jnp.where(value > 0, value, 0.0), count + (value > 0)), None
 
-    (total, count), _ = lax.scan(step, (jnp.float32(0.0), jnp.int32(0)), x)
+    (total, count), _ = lax.scan(step, (jnp.float32(0.0), jnp.int32(0)), jnp.ravel(x))
     return total / jnp.maximum(count, 1)
 
 
@@ -108,3 +108,8 @@ def with_relu(x):
 @answers.wrong()
 def mean_where(x):
     return jnp.nan_to_num(jnp.mean(x, where=x >= 0))
+
+
+@answers.wrong("not for a table")
+def mean_of_means(x):
+    return jnp.mean(jnp.sum(jnp.where(x > 0, x, 0), 0) / jnp.maximum(jnp.sum(x > 0, 0), 1))

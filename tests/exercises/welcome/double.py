@@ -96,3 +96,8 @@ def stacks(x):
 
 answers.right(jax.jit(lambda x: 2 * x))
 answers.right(functools.wraps(adds)(functools.partial(jnp.multiply, 2)))
+
+
+@answers.wrong()
+def flattens(x):
+    return 2 * jnp.ravel(x)
