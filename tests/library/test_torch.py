@@ -342,7 +342,9 @@ def check_group_norm(case, channels_last):
 
     def function(w):
         layers, trainables = affine(w, (-1, *(1,) * (-1 - channel_axis)))
-        norm = nn.GroupNorm(case.settings["groups"], axes, channel_axis, case.settings["epsilon"])
+        norm = nn.GroupNorm(
+            case.settings["groups"], axes=axes, channel_axis=channel_axis, epsilon=case.settings["epsilon"]
+        )
         x = jnp.moveaxis(w["x"], 1, -1) if channels_last else w["x"]
         y, _ = apply(nn.Series(norm, *layers), x, ((), *trainables))
         return jnp.moveaxis(y, -1, 1) if channels_last else y
