@@ -16,13 +16,14 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
 # (Nbval takes seconds to import in each process, so it is loaded where it is used.)
 PYTEST := -m pytest -q -n 2 -p no:nbval --dist loadfile
-# Of what is slow, a third runs by default, another one with the next commit; `make test SHARE=all` runs everything (tools/shares.py).
-SHARE := commit
-SHARES := commit all 1 2 3
+# Of what is slow, `make test` takes a sixth, what needs other environments a third, another one with the next commit;
+# `make test SHARE=all` takes everything (tools/shares.py).
+SHARE = commit/$(if $(filter test-oldest test-rounding test-tpu test-colab,$@),3,6)
+SHARES := all commit/3 1/3 2/3 3/3 commit/6 1/6 2/6 3/6 4/6 5/6 6/6
 $(if $(filter-out $(SHARES),$(SHARE)),$(error SHARE=$(SHARE): there is no such share; there are $(SHARES)))
 SHARED = -p tools.shares --share $(SHARE) --target $@
 # What is quick runs in any share.
-QUICK := $(addprefix tests/,checking/ data/ distributed/ live/ models/ notebooks/ tools/ training/ test_requirements.py)
+QUICK := $(addprefix tests/,data/ live/ models/ tools/ test_requirements.py)
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
 NBVAL := -p nbval.plugin --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html

@@ -1,6 +1,6 @@
 """Rehearse other devices on this CPU: a TPU's rounding of products, and a CPU without AVX2.
 
-    python -m tools.rehearse [--share N]            the next two, two processes at a time, but for chapters that train:
+    python -m tools.rehearse [--share N/3]            the next two, two processes at a time, but for chapters that train:
                                                     `make test-tpu` rehearses these in the kernel that it needs anyway
     python -m tools.rehearse notebooks [NAME ...]   every chapter, from top to bottom: its assertions must hold
     python -m tools.rehearse exercises              the solution of every exercise must pass its check

@@ -1,15 +1,15 @@
-"""Which part of the slow tests a run takes: one of three shares, or all of them.
+"""Which part of the slow tests a run takes: a share of them, or all.
 
-Everything takes an hour, so most runs take a third. A *unit* is what is taken or left out as a whole: a test file
-(`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`), a rendered page (`book/jit.html`). A unit's share
-follows from its name, and the share that a run takes from the number of its commit, so that three successive commits
-take all of them. A run also takes the units that bear the name of a source that one of the latest commits, or you,
-touched: after a change in `mlax_tutorial/nn/attention.py` those named `attention`, and the exercises of that chapter.
-Nothing is remembered of earlier runs.
+Everything takes an hour, so `make test` takes a sixth of what is slow, and CI and the other environments a third. A *unit* is
+what is taken or left out as a whole: a test file (`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`), a
+rendered page (`book/jit.html`). A unit's share follows from its name, and the share that a run takes from the number of its
+commit, so that three successive commits take all thirds. A run also takes the units that bear the name of a source that one
+of the latest commits, or you, touched: after a change in `mlax_tutorial/nn/attention.py` those named `attention`, and the
+exercises of that chapter. Nothing is remembered of earlier runs.
 
-    make test                   the share of this commit; SHARE=2 takes that one
-    make test SHARE=all         everything
-    python -m tools.shares      which share this commit takes, and what is in it
+    make test                       the sixth of this commit; SHARE=2/6 takes the second, SHARE=commit/3 this commit's third
+    make test SHARE=all             everything
+    python -m tools.shares 1/3      what is in a share; without a name in that of this commit
 
 What a run leaves out is said at its end.
 """
@@ -20,14 +20,14 @@ import hashlib
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 
 from tools.project import ROOT
 
-SHARES = 3
-LATEST = 10  # how many commits count as the latest
-CHOICES = ("commit", "all", *map(str, range(1, SHARES + 1)))
+LATEST = 5  # how many commits count as the latest
+CHOICES = ("all", *(f"{number}/{of}" for of in (3, 6) for number in ("commit", *range(1, of + 1))))
 # A chapter, an exercise, or another test file.
 is_unit = re.compile(r"book/\w+\.ipynb|tests/exercises/\w+/[a-z]\w*\.py|tests/(?:.*/)?test_\w+\.py").fullmatch
 # Of these files each chapter or page is a unit, which the tests have as a parameter.
@@ -36,9 +36,10 @@ SPLIT = {"tests/colab/test_colab.py", "tests/site/test_pages.py", "tests/tpu/tes
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What a run takes: units of one share, or of all where `number` is None, and those that are `touched`."""
+    """What a run takes: units of one share `of` so many, or of all where `number` is None, and those that are `touched`."""
 
     number: int | None
+    of: int = 3
     touched: frozenset[str] = frozenset()
 
     @classmethod
@@ -48,10 +49,11 @@ class Share:
             raise pytest.UsageError(f"there is no share {text!r}; there are {', '.join(CHOICES)}")
         if text == "all":
             return cls(None)
-        return cls(share_of_commit() if text == "commit" else int(text), touched())
+        number, of = text.split("/")
+        return cls(share_of_commit(int(of)) if number == "commit" else int(number), int(of), touched())
 
     def takes(self, unit: str) -> bool:
-        return self.number in (None, share_of(unit)) or bool(self.touched & names(unit))
+        return self.number in (None, share_of(unit, self.of)) or bool(self.touched & names(unit))
 
     def report(self, left_out, command: str) -> str:
         """What a run says at its end of the units that it left out."""
@@ -59,12 +61,12 @@ class Share:
             return "all shares: nothing was left out"
         folders = collections.Counter(unit.rpartition("/")[0] for unit in left_out)
         what = ", ".join(f"{count} in {folder}" for folder, count in sorted(folders.items())) or "nothing"
-        return f"share {self.number} of {SHARES}; left out: {what}; all of it: {command} SHARE=all"
+        return f"share {self.number}/{self.of}; left out: {what}; all of it: {command} SHARE=all"
 
 
-def share_of(unit: str) -> int:
+def share_of(unit: str, of: int) -> int:
     """The share to which a unit belongs."""
-    return int(hashlib.sha256(unit.encode()).hexdigest(), 16) % SHARES + 1
+    return int(hashlib.sha256(unit.encode()).hexdigest(), 16) % of + 1
 
 
 def names(unit: str) -> set[str]:
@@ -78,11 +80,11 @@ def git(*arguments: str) -> list[str]:
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
-def share_of_commit() -> int:
+def share_of_commit(of: int) -> int:
     """By the commit's number, or by its hash in a shallow clone, which does not know the number."""
     shallow = git("rev-parse", "--is-shallow-repository") == ["true"]
     said = git("rev-parse", "HEAD") if shallow else git("rev-list", "--first-parent", "--count", "HEAD")
-    return int("".join(said) or "0", 16 if shallow else 10) % SHARES + 1
+    return int("".join(said) or "0", 16 if shallow else 10) % of + 1
 
 
 def touched() -> frozenset[str]:
@@ -109,9 +111,7 @@ class Chooser:
     def __init__(self, config):
         self.share, self.left_out = Share.parse(config.option.share), set()
         self.always, self.target = tuple(config.option.always), config.option.target
-        self.asked = [
-            pathlib.Path(path).resolve() for path in config.args
-        ]  # pytest looks at their neighbors, too
+        self.asked = [*map(pathlib.Path.resolve, map(pathlib.Path, config.args))]  # not their neighbors
 
     def _leaves_out(self, unit: str) -> bool:
         self.left_out |= set() if self.share.takes(unit) else {unit}
@@ -145,6 +145,6 @@ class Chooser:
 
 
 if __name__ == "__main__":
-    share = Share.parse("commit")
+    share = Share.parse(*sys.argv[1:2] or ["commit/6"])
     print(f"share {share.number or 'all'}; touched: {', '.join(sorted(share.touched)) or 'nothing'}")
     print("\n".join(filter(share.takes, filter(is_unit, git("ls-files", "tests", "book")))))

@@ -9,21 +9,21 @@ import sys
 import pytest
 
 from tools import project, shares
-from tools.shares import SHARES, Share
+from tools.shares import Share
 
 UNITS = [file for file in shares.git("ls-files", "tests", "book") if shares.is_unit(file)]
-ALL = range(1, SHARES + 1)
+THIRDS = [Share(number, 3) for number in (1, 2, 3)]
 
 
-def test_every_unit_is_in_one_share_and_each_has_many():
+@pytest.mark.parametrize("of", [3, 6])
+def test_every_unit_is_in_one_share_and_each_has_many(of):
     assert len(UNITS) > 200
+    parts = [Share(number, of) for number in range(1, of + 1)]
     for unit in UNITS:
-        assert sum(Share(number).takes(unit) for number in ALL) == 1
+        assert sum(share.takes(unit) for share in parts) == 1
     for folder in ("book/", "tests/exercises/", "tests/library/"):
-        sizes = [
-            sum(unit.startswith(folder) for unit in filter(Share(number).takes, UNITS)) for number in ALL
-        ]
-        assert min(sizes) > 0.15 * sum(sizes), (folder, sizes)
+        sizes = [sum(unit.startswith(folder) for unit in filter(share.takes, UNITS)) for share in parts]
+        assert min(sizes) >= 1, (folder, sizes)
 
 
 def test_what_is_a_unit():
@@ -62,8 +62,8 @@ def test_what_is_a_unit():
 )
 def test_what_was_touched_runs_in_any_share(monkeypatch, touched, unit, runs):
     monkeypatch.setattr(shares, "git", lambda *arguments: [touched] if arguments[0] == "log" else [])
-    other = shares.share_of(unit) % SHARES + 1
-    assert Share(other, shares.touched()).takes(unit) == runs
+    other = shares.share_of(unit, 3) % 3 + 1
+    assert Share(other, 3, shares.touched()).takes(unit) == runs
 
 
 def commit(root, number):
@@ -75,18 +75,19 @@ def commit(root, number):
 def test_successive_commits_take_successive_shares(tmp_path, monkeypatch):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     monkeypatch.setattr(shares, "ROOT", tmp_path)
-    assert Share.parse("commit").number in ALL  # no commit yet
-    taken = []
+    assert Share.parse("commit/3") in THIRDS  # no commit yet
+    taken, sixths = [], []
     for number in range(6):
         commit(tmp_path, number)
-        taken.append(Share.parse("commit").number)
-    assert taken[:SHARES] == taken[SHARES:] and sorted(taken[:SHARES]) == list(ALL)
+        taken.append(Share.parse("commit/3").number)
+        sixths.append(Share.parse("commit/6").number)
+    assert taken[:3] == taken[3:] and sorted(taken[:3]) == [1, 2, 3] and sorted(sixths) == [1, 2, 3, 4, 5, 6]
     shallow = tmp_path / "shallow"
     subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{tmp_path}", shallow], check=True)
     monkeypatch.setattr(shares, "ROOT", shallow)
-    assert Share.parse("commit").number in ALL
+    assert Share.parse("commit/3") in THIRDS
     monkeypatch.setattr(shares, "ROOT", tmp_path.parent)  # no repository at all
-    assert Share.parse("commit").number in ALL
+    assert Share.parse("commit/3") in THIRDS
 
 
 @pytest.fixture(scope="module")
@@ -114,13 +115,13 @@ def run(root, *arguments):
 @pytest.mark.parametrize(("number", "workers"), [(1, 0), (2, 0), (3, 2)])
 def test_a_run_takes_its_share_and_says_what_it_left_out(small, number, workers):
     """With one folder that always runs."""
-    options = (f"-n{workers}", "--share", str(number), "--always", "tests/quick/", "--target", "test-it")
+    options = (f"-n{workers}", "--share", f"{number}/3", "--always", "tests/quick/", "--target", "test-it")
     status, said = run(small, *options, "tests")
     ran = set(re.findall(r"(tests/\w+/test_\w+\.py)::test_it", said))
-    wanted = {file for file in files_of(small) if "quick" in file or shares.share_of(file) == number}
+    wanted = {file for file in files_of(small) if "quick" in file or shares.share_of(file, 3) == number}
     assert status == 0 and ran == wanted, said
     out = f"left out: {12 - len(wanted)} in tests/slow; all of it: make test-it SHARE=all"
-    assert f"share {number} of 3; {out}" in said
+    assert f"share {number}/3; {out}" in said
 
 
 def files_of(root):
@@ -131,18 +132,18 @@ def test_all_shares_leave_nothing_out_and_a_file_that_is_named_runs(small):
     status, said = run(small, "--share", "all", "tests")
     assert status == 0 and "12 passed" in said and "nothing was left out" in said
     one = files_of(small)[0]
-    status, said = run(small, "--share", str(shares.share_of(one) % SHARES + 1), one)
+    status, said = run(small, "--share", f"{shares.share_of(one, 6) % 6 + 1}/6", one)
     assert "1 passed" in said and "left out: nothing" in said
 
 
 def test_an_empty_share_is_no_failure_and_an_empty_folder_is(small):
     (small / "tests" / "one").mkdir()
     (small / "tests" / "one" / "test_one.py").write_text("def test_it():\n    pass\n")
-    other = shares.share_of("tests/one/test_one.py") % SHARES + 1
-    status, said = run(small, "--share", str(other), "tests/one")
+    other = shares.share_of("tests/one/test_one.py", 3) % 3 + 1
+    status, said = run(small, "--share", f"{other}/3", "tests/one")
     assert status == 0 and "left out: 1 in tests/one" in said
     (small / "tests" / "none").mkdir()
-    assert run(small, "--share", "1", "tests/none")[0] == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert run(small, "--share", "1/3", "tests/none")[0] == pytest.ExitCode.NO_TESTS_COLLECTED
     shutil.rmtree(small / "tests" / "one")
 
 
@@ -163,20 +164,25 @@ def test_files_of_pages_and_chapters_are_split():
     ]
     others = [Item("tests/site/test_pages.py"), Item("tests/site/test_way.py", name="book/jit.html")]
     chooser = object.__new__(shares.Chooser)
-    chooser.share, chooser.left_out = Share(1), set()
+    chooser.share, chooser.left_out = Share(1, 3), set()
     items, gone = [*pages, *chapters, *others], []
     hook = type("", (), {"pytest_deselected": lambda items: gone.extend(items)})
     chooser.pytest_collection_modifyitems(type("", (), {"hook": hook}), items)
-    kept = [*filter(lambda item: shares.share_of([*item.callspec.params.values()][0]) == 1, pages + chapters)]
+    kept = [
+        *filter(lambda item: shares.share_of([*item.callspec.params.values()][0], 3) == 1, pages + chapters)
+    ]
     assert items == kept + others and 0 < len(kept) < 7
     assert {[*item.callspec.params.values()][0] for item in gone} == chooser.left_out
 
 
 def test_a_share_that_does_not_exist_is_refused_in_one_line(small):
-    status, said = run(small, "--share", "4", "tests")
-    assert status == 4 and "there is no share '4'; there are commit, all, 1, 2, 3" in said
+    status, said = run(small, "--share", "4/3", "tests")
+    assert (
+        status == 4
+        and "there is no share '4/3'; there are all, commit/3, 1/3, 2/3, 3/3, commit/6, 1/6" in said
+    )
     for command, wanted in [
-        (["test", "SHARE=4"], "no such share"),
+        (["test", "SHARE=4/3"], "no such share"),
         (["tset"], "there is no target tset; there are help"),
     ]:
         done = subprocess.run(["make", "-n", *command], cwd=project.ROOT, capture_output=True, text=True)
