@@ -1,17 +1,16 @@
 """Which part of the slow tests a run takes: a share of them, or all.
 
 Everything takes an hour, so `make test` takes a sixth of what is slow, and CI and the other environments a third. A *unit* is
-what is taken or left out as a whole: a test file (`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`), a
-rendered page (`book/jit.html`). A unit's share follows from its name, and the share that a run takes from the number of its
-commit, so that three successive commits take all thirds. A run also takes the units that bear the name of a source that one
-of the latest commits, or you, touched: after a change in `mlax_tutorial/nn/attention.py` those named `attention`, and the
-exercises of that chapter. Nothing is remembered of earlier runs.
+what is taken or left out as a whole: a test file (`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`), a rendered
+page (`book/jit.html`). A unit's share follows from its name, and the share that a run takes from the number of its commit, so
+that three successive commits take all thirds. A run also takes the units that bear the name of a source that one of the
+latest commits, or you, touched: after a change in `nn/attention.py` those named `attention`, and the exercises of that chapter.
 
     make test                       the sixth of this commit; SHARE=2/6 takes the second, SHARE=commit/3 this commit's third
     make test SHARE=all             everything
     python -m tools.shares 1/3      what is in a share; without a name in that of this commit
 
-What a run leaves out is said at its end.
+What a run leaves out is said at its end. Nothing is remembered of earlier runs.
 """
 
 import collections
@@ -27,10 +26,11 @@ import pytest
 from tools.project import ROOT
 
 LATEST = 5  # how many commits count as the latest
+SALT = "2462"  # found by trying: with it, shares take about equally long
 CHOICES = ("all", *(f"{number}/{of}" for of in (3, 6) for number in ("commit", *range(1, of + 1))))
 # A chapter, an exercise, or another test file.
 is_unit = re.compile(r"book/\w+\.ipynb|tests/exercises/\w+/[a-z]\w*\.py|tests/(?:.*/)?test_\w+\.py").fullmatch
-# Of these files each chapter or page is a unit, which the tests have as a parameter.
+# Of these each chapter or page, which the tests have as a parameter, is a unit.
 SPLIT = {"tests/colab/test_colab.py", "tests/site/test_pages.py", "tests/tpu/test_chapters.py"}
 
 
@@ -57,16 +57,16 @@ class Share:
 
     def report(self, left_out, command: str) -> str:
         """What a run says at its end of the units that it left out."""
+        folders = collections.Counter(unit.rpartition("/")[0] for unit in left_out)
         if self.number is None:
             return "all shares: nothing was left out"
-        folders = collections.Counter(unit.rpartition("/")[0] for unit in left_out)
         what = ", ".join(f"{count} in {folder}" for folder, count in sorted(folders.items())) or "nothing"
         return f"share {self.number}/{self.of}; left out: {what}; all of it: {command} SHARE=all"
 
 
 def share_of(unit: str, of: int) -> int:
     """The share to which a unit belongs."""
-    return int(hashlib.sha256(unit.encode()).hexdigest(), 16) % of + 1
+    return int(hashlib.sha256((SALT + unit).encode()).hexdigest(), 16) % of + 1
 
 
 def names(unit: str) -> set[str]:
@@ -89,11 +89,11 @@ def share_of_commit(of: int) -> int:
 
 def touched() -> frozenset[str]:
     """The names of sources that the latest commits changed, or that differ from the last one. Generated files do not count."""
-    latest = git("log", f"-{LATEST}", "--format=", "--name-only")
-    files = latest + git("diff", "HEAD", "--name-only") + git("ls-files", "--others", "--exclude-standard")
-    sources = [pathlib.PurePosixPath(file) for file in files if file.endswith((".py", ".md"))]
+    files = git("log", f"-{LATEST}", "--format=", "--name-only") + git("diff", "HEAD", "--name-only")
+    files += git("ls-files", "--others", "--exclude-standard")
+    paths = [pathlib.PurePosixPath(file) for file in files if file.endswith((".py", ".md"))]
     # What several exercises share is in a file whose name begins with `_`: it belongs to all of the chapter.
-    return frozenset(p.parent.name if p.name[0] == "_" else p.stem.removeprefix("test_") for p in sources)
+    return frozenset(p.parent.name if p.name[0] == "_" else p.stem.removeprefix("test_") for p in paths)
 
 
 # Pytest's part. Workers of xdist choose for themselves, and tell the process that was started.
@@ -120,8 +120,8 @@ class Chooser:
     def pytest_ignore_collect(self, collection_path):
         asked = any(map(collection_path.is_relative_to, self.asked))
         file = collection_path.as_posix().removeprefix(f"{ROOT.as_posix()}/") if asked else ""
-        chosen = is_unit(file) and file not in SPLIT and not file.startswith(self.always)
-        return True if chosen and self._leaves_out(file) else None
+        whole = is_unit(file) and file not in SPLIT and not file.startswith(self.always)
+        return (whole and self._leaves_out(file)) or None
 
     def pytest_collection_modifyitems(self, config, items):
         split = [item for item in items if item.location[0] in SPLIT and hasattr(item, "callspec")]
