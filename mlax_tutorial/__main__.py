@@ -4,6 +4,7 @@
 
 import argparse
 import os
+import re
 import sys
 
 
@@ -62,8 +63,16 @@ def _parser():
             "What you change is kept in the browser, exercises that you pass in your progress file."
         ),
     )
-    live.add_argument("--book", metavar="FOLDER", help="the built book; default: that of this checkout")
+    live.add_argument(
+        "--book", metavar="FOLDER", help="the built book; default: that of this package or checkout"
+    )
     live.add_argument("--port", type=int, help="default: 8810, or the next one that is free")
+    live.add_argument(
+        "--host",
+        metavar="NAME",
+        type=_host,
+        help="the one name, beside this machine's own, under which a browser may reach it, by HTTPS: that of a forwarded port",
+    )
     live.add_argument("--no-browser", action="store_true", help="only print the address")
     live.set_defaults(run=_live)
     return parser
@@ -158,7 +167,7 @@ def _live(options):
     except ModuleNotFoundError as error:
         print(
             f"Live pages need a package that is not installed here: {error.name}. Get all that they need by\n"
-            f"    {sys.executable} -m pip install jupyter-server ipykernel\n"
+            f"    {sys.executable} -m pip install 'mlax-tutorial[live]'\n"
             "or, in a checkout, by `make live`.",
             file=sys.stderr,
         )
@@ -168,11 +177,21 @@ def _live(options):
             folder,
             port=server.PORT if options.port is None else options.port,
             open_browser=not options.no_browser,
+            host=options.host or "",
         )
     except OSError as error:
         print(f"The book cannot be served: {error}.", file=sys.stderr)
         return 1
     return 0
+
+
+def _host(name):
+    label = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+    if not re.fullmatch(rf"(?=.{{1,253}}$)({label}\.)+[a-z]{label}", name):
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is no name of a host: it is written in small letters, without https:// and without a port, such as name-8810.app.github.dev"
+        )
+    return name
 
 
 def _agreed(question):

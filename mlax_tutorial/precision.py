@@ -17,18 +17,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.composite import Captured, Composite, apply, gather, spread
+from mlax_tutorial.nn.capture import Captured, apply
+from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
 from mlax_tutorial.nn.kinds import Dtype, floating_dtype
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator, is_floating
+from mlax_tutorial.nn.places import gather, spread
 from mlax_tutorial.nn.series import Child, Parallel, Series
 from mlax_tutorial.nn.stack import Remat, Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
-from mlax_tutorial.training import State, advance, compile_step, objective
+from mlax_tutorial.training import State
+from mlax_tutorial.training.step import advance, compile_step, differentiate
 from mlax_tutorial.trees import arrays
 
 
@@ -302,7 +305,7 @@ class DynamicLossScale(LossScale):
     and rules are those of DeepMind's library jmp.
     """
 
-    value: jax.Array = number(positive, default=2.0**15)
+    value: jax.Array = number(positive, default=2.0**15, kw_only=False)
     factor: jax.Array = number(at_least(1), default=2.0)
     period: jax.Array = number(whole, default=2000)
     minimum: jax.Array = number(positive, default=1.0)
@@ -406,7 +409,7 @@ def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has
       True
     """
 
-    gradient = jax.grad(objective("make_scaled_step", model, loss, has_aux), has_aux=True)
+    gradient = differentiate("make_scaled_step", model, loss, has_aux)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, scaled = state
@@ -414,11 +417,11 @@ def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has
             wanted = "ScaledState(scale, optimizer.init(trainables))"
             raise ValueError(f"make_scaled_step: optimizer_state must be {wanted}, got {describe(scaled)}.")
         given = trainables, non_trainables, key, x, targets, inputs
-        gradients, (found, updated) = gradient(*given, scale=scaled.scale.scale)
+        gradients, (found, updated), extra = gradient(*given, scale=scaled.scale.scale)
         gradients = scaled.scale.unscale(gradients)
         # What is frozen has gradients, too, but nobody uses them.
         finite = all_finite(optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients)
-        new, inner = advance(optimizer, gradients, scaled.inner, trainables)
+        new, inner = advance(optimizer, gradients, scaled.inner, trainables, extra)
         new = accept(finite, (new, updated, inner), (trainables, non_trainables, scaled.inner))
         if shardings is not None:
             new = jax.lax.with_sharding_constraint(new, shardings)
@@ -437,7 +440,7 @@ def _check_finite(name, finite):
 def _like(updated, old):
     """Non-trainables in the dtypes that they had."""
     if isinstance(updated, Captured):
-        return Captured(_like(updated.tree, old.tree), updated.found)
+        return dataclasses.replace(updated, tree=_like(updated.tree, old.tree))
     return jax.tree.map(lambda new, old: new.astype(old.dtype) if is_floating(old) else new, updated, old)
 
 
@@ -454,32 +457,17 @@ def _cast_weights(layer, trainables, dtype):
     return gather(layer._tree, casts)
 
 
-def _adapt(value, policy, last=True):
+def _adapt(layer, policy, last=True):
     """A layer, and all it holds, with the policy's ``accum_dtype`` where it has none; and policies inside with its dtype for
     their outputs, so that what follows has it. After the ``last`` nothing does: there, they keep their own."""
-    if isinstance(value, MixedPrecision):
-        dtype = value.policy.output_dtype or (None if last else policy.compute_dtype)
-        return dataclasses.replace(value.policy, output_dtype=dtype).apply(value.layer)
-    if not isinstance(value, Layer):
-        return value
-    last = last and isinstance(value, (Series, Parallel, Remat))
-
-    def inside(held):
-        if type(held) not in (tuple, dict):
-            return _adapt(held, policy, last)
-        items = list(held.values() if type(held) is dict else held)
-        ends = len(items) - 1 if isinstance(value, Series) else 0  # each of Parallel is an output
-        items = [
-            _adapt(item, policy, last and i >= ends) if isinstance(item, Layer) else inside(item)
-            for i, item in enumerate(items)
-        ]
-        return dict(zip(held, items)) if type(held) is dict else tuple(items)
-
-    new = {name: inside(getattr(value, name)) for name in value._fields}
-    if "accum_dtype" in new:
-        new["accum_dtype"] = new["accum_dtype"] or policy.accum_dtype
-    made = object.__new__(type(value))  # not by its constructor, which may have other parameters
-    made.__setstate__(new)
-    if isinstance(made, Composite):  # what its children() made, too
-        made._hold(inside(made._tree))
+    if isinstance(layer, MixedPrecision):
+        dtype = layer.policy.output_dtype or (None if last else policy.compute_dtype)
+        return dataclasses.replace(layer.policy, output_dtype=dtype).apply(layer.layer)
+    last = last and isinstance(layer, (Series, Parallel, Remat))
+    end = [*layer._flat][-1:] if isinstance(layer, Series) else None  # each of Parallel is an output
+    made = layer.with_children(
+        lambda place, child: _adapt(child, policy, last and (end is None or place in end))
+    )
+    if policy.accum_dtype and "accum_dtype" in made._fields and made.accum_dtype is None:
+        made = made._rebuilt(accum_dtype=policy.accum_dtype)
     return made

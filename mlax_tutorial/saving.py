@@ -16,6 +16,7 @@ import functools
 import importlib
 import os
 from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -23,12 +24,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial._beside import written_beside
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, show
 from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import is_array, is_key
-from mlax_tutorial.optim.paths import flatten, refuse_layers
+from mlax_tutorial.nn.numeric import is_array, is_key, key_bits
+from mlax_tutorial.optim.paths import flatten, refuse_layers, some
 from mlax_tutorial.trees import mismatch, strangers
+
+# Of a name of ours: a name in a file, or names and a function of what stands there.
+Rename = Callable[[str], str | tuple] | Mapping[str, str | tuple]
 
 
 class CheckpointError(ValueError):
@@ -212,7 +217,13 @@ class Checkpoints:
         return self._orbax.ArrayRestoreArgs(sharding=leaf.sharding, global_shape=leaf.shape)
 
 
-def save_weights(path: str | os.PathLike, trainables: Any) -> None:
+def save_weights(
+    path: str | os.PathLike,
+    trainables: Any,
+    *,
+    rename: Rename | None = None,
+    like: dict[str, Any] | None = None,
+) -> None:
     """Save the weights alone as ``safetensors``, a file that other libraries read, too.
 
     The names are the parts of each path, joined by dots: ``[3]['kernel']`` is saved as
@@ -224,9 +235,13 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
       path: of the file; one that exists is replaced.
       trainables: a pytree of real or boolean arrays, none of which is spread over several
         processes.
+      rename: under which names, as for :func:`load_weights`, so that one map serves both ways.
+      like: where ``rename`` has functions, the arrays of a file like the one to be, or their ``jax.ShapeDtypeStruct``, by name,
+        as from :func:`read_tensors`. Such a function puts each number that it is given into one place, as transposing,
+        slicing and stacking do: so it is linear, and its transpose, ``jax.linear_transpose``, puts the numbers back.
 
     Raises:
-      CheckpointError: with all leaves that cannot be saved.
+      CheckpointError: with all leaves that cannot be saved; if ``rename`` gives two weights one place, or leaves a place empty.
       FileNotFoundError: if the file's directory does not exist.
       ImportError: if safetensors is not installed.
 
@@ -243,7 +258,7 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
       >>> bool(jnp.all(weights[0]["kernel"] == trainables[0]["kernel"]))
       True
     """
-    numpy = _import("safetensors.numpy", "save_weights")
+    _import("safetensors.numpy", "save_weights")
     leaves = _named("save_weights", trainables)
     problems = []
     for keystr, leaf in leaves.items():
@@ -256,33 +271,77 @@ def save_weights(path: str | os.PathLike, trainables: Any) -> None:
             problems.append(f"{keystr} has a name that safetensors keeps for itself: change it")
     if problems:
         raise CheckpointError("\n  ".join(["save_weights: nothing was saved:", *problems]))
-    # In C order: safetensors writes the bytes as they lie.
-    names = _names(trainables)
-    arrays = {name: np.asarray(leaf, order="C") for name, leaf in zip(names, leaves.values())}
-    path = Path(path)
-    if not path.parent.is_dir():
-        message = f"save_weights: there is no directory {path.parent}: create it, or correct the path."
-        raise FileNotFoundError(message)
-    partial = path.with_name(f".{path.name}.{jax.process_index()}.partial")
-    try:
-        partial.touch()
-        mode = (path if path.exists() else partial).stat().st_mode
-        numpy.save_file(arrays, partial)
-        partial.chmod(mode & 0o777)  # safetensors lets none but the owner read
-        _flush(partial)
-        os.replace(partial, path)
-        _flush(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    _write("save_weights", path, _renamed(_names(trainables), [*leaves.values()], rename, like or {}))
 
 
-def load_weights(path: str | os.PathLike, target: Any) -> Any:
-    """Load what :func:`save_weights` saved, or weights of other origin under the same names.
+def write_tensors(path: str | os.PathLike, tensors: dict[str, Any]) -> None:
+    """Write arrays under names of your choice, as ``safetensors``: the names by which another library knows its weights.
+
+    The file is written beside, and renamed when it is complete.
+
+    Args:
+      path: of the file; one that exists is replaced.
+      tensors: arrays by name.
+
+    Raises:
+      FileNotFoundError: if the file's directory does not exist.
+      ImportError: if safetensors is not installed.
+
+    Example:
+      >>> import jax.numpy as jnp, tempfile
+      >>> from mlax_tutorial import saving
+      >>> with tempfile.TemporaryDirectory() as directory:
+      ...     path = f"{directory}/weights.safetensors"
+      ...     saving.write_tensors(path, {"fc.weight": jnp.ones((2, 3))})
+      ...     {name: array.shape for name, array in saving.read_tensors(path).items()}
+      {'fc.weight': (2, 3)}
+    """
+    _write("write_tensors", path, tensors)
+
+
+def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Read all arrays of a file of ``safetensors``, whoever wrote it, by their names in it.
+
+    They come as NumPy arrays, whole, into the memory of the host, in the dtype in which they were saved.
+    :func:`load_weights` reads only what a model needs, and puts it where it is to live.
+
+    Raises:
+      CheckpointError: if the file is none of safetensors.
+      FileNotFoundError: if there is no file.
+      ImportError: if safetensors is not installed.
+
+    Example:
+      >>> import jax.numpy as jnp, tempfile
+      >>> from mlax_tutorial import saving
+      >>> with tempfile.TemporaryDirectory() as directory:
+      ...     path = f"{directory}/weights.safetensors"
+      ...     saving.save_weights(path, ({"kernel": jnp.ones((2, 3))}, {"bias": jnp.zeros(3)}))
+      ...     sorted(saving.read_tensors(path))
+      ['0.kernel', '1.bias']
+    """
+    with _file("read_tensors", path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}
+
+
+def load_weights(
+    path: str | os.PathLike, target: Any, *, rename: Rename | None = None, partial: bool = False
+) -> Any:
+    """Load what :func:`save_weights` saved, or weights of other origin.
 
     Args:
       path: of the file.
       target: the weights to be, of ``jax.ShapeDtypeStruct``, from ``jax.eval_shape``, or
         arrays. With a ``sharding``, each device reads its part.
+      rename: where each weight stands in the file: a function of the name under which :func:`save_weights` would save
+        it, ``3.kernel``, or a dict of such names, in which those that stay the same may be left out. Either gives
+
+        * a name, ``"fc.weight"``;
+        * one or more names, and at the end a function of those arrays that JAX can trace: ``("fc.weight", jnp.transpose)``
+          for a kernel that lies transposed there, ``("qkv", lambda a: a[:, :64])`` for a part,
+          ``("h.0.weight", "h.1.weight", lambda *layers: jnp.stack(layers))`` for the weights of an ``nn.Stack``. The
+          function gets whole arrays, on the host first.
+      partial: the file may hold more than the target names: the rest is left alone. What the target names must be there,
+        with or without it.
 
     Returns:
       The weights, a pytree of arrays with the structure of the target.
@@ -294,32 +353,119 @@ def load_weights(path: str | os.PathLike, target: Any) -> Any:
       FileNotFoundError: if there is no file.
       ImportError: if safetensors is not installed.
 
-    Example: into a model that was only outlined.
+    Example: weights of PyTorch, into a model that was only outlined.
       >>> import jax, jax.numpy as jnp, tempfile
       >>> from mlax_tutorial import saving
       >>> target = {"kernel": jax.ShapeDtypeStruct((2, 3), jnp.float32)}
       >>> with tempfile.TemporaryDirectory() as directory:
       ...     path = f"{directory}/weights.safetensors"
-      ...     saving.save_weights(path, {"kernel": jnp.ones((2, 3))})
-      ...     print(saving.load_weights(path, target)["kernel"].sum())
+      ...     saving.write_tensors(path, {"fc.weight": jnp.ones((3, 2)), "head.weight": jnp.ones((5, 3))})
+      ...     rename = {"kernel": ("fc.weight", jnp.transpose)}
+      ...     print(saving.load_weights(path, target, rename=rename, partial=True)["kernel"].sum())
       6.0
     """
-    safetensors = _import("safetensors", "load_weights")
     wanted, names = _named("load_weights", target), _names(target)
+    sources = [_source("load_weights", rename, name) for name in names]
+    with _file("load_weights", path) as file:
+        outlines = {name: _outline(file.get_slice(name)) for name in file.keys()}
+        labels = [f"{path} ({_show(source)!r})" for path, source in zip(wanted, sources)]
+        found = {label: _made(source, outlines) for label, source in zip(labels, sources)}
+        found = {label: outline for label, outline in found.items() if outline}
+        used = {name for source in sources for name in source.names}
+        if not partial:
+            found |= {name: outline for name, outline in outlines.items() if name not in used}
+        hint = [f"the file has {some([*outlines])}"] if partial and not used <= set(outlines) else []
+        _compare(f"load_weights: {path}", dict(zip(labels, wanted.values())), found, hint)
+        leaves = [_place(file, source, _data_of(leaf)) for source, leaf in zip(sources, wanted.values())]
+    return jax.tree.unflatten(jax.tree.structure(target), leaves)
+
+
+def _renamed(names, leaves, rename, like):
+    """The arrays of a file, by name, from leaves under our names."""
+    sources = [_source("save_weights", rename, name) for name in names]
+    if all(source.make is None for source in sources):
+        if len({source.names for source in sources}) < len(sources):
+            raise CheckpointError(
+                f"save_weights: rename gives two weights one name: {[s.names[0] for s in sources]}."
+            )
+        return {source.names[0]: leaf for source, leaf in zip(sources, leaves)}
+    used = {name for source in sources for name in source.names}
+    if unknown := used - set(like):
+        wanted = "the arrays of such a file, by name, as from read_tensors"
+        raise CheckpointError(f"save_weights: like must have {wanted}, but it lacks {some(sorted(unknown))}.")
+    outlines = {name: jax.ShapeDtypeStruct(like[name].shape, like[name].dtype) for name in used}
+
+    def read(arrays):
+        return [_make(source, [arrays[name] for name in source.names]) for source in sources]
+
+    write = jax.linear_transpose(read, outlines)
+    counts = write([jnp.ones(leaf.shape, leaf.dtype) for leaf in leaves])[0]
+    if wrong := [name for name, count in counts.items() if (count != 1).any()]:
+        mend = "each number there must come from one place here: choose functions that only move numbers"
+        raise CheckpointError(
+            f"save_weights: rename leaves {some(sorted(wrong))} with gaps, or fills it twice: {mend}."
+        )
+    return write([jnp.asarray(leaf) for leaf in leaves])[0]
+
+
+class _Source(NamedTuple):
+    """Where in a file a weight stands, and what makes it of what stands there; ``None``, if nothing need be done."""
+
+    names: tuple[str, ...]
+    make: Callable | None = None
+
+
+def _source(asker, rename, name):
+    found = (
+        name if rename is None else rename.get(name, name) if isinstance(rename, Mapping) else rename(name)
+    )
+    if isinstance(found, str):
+        return _Source((found,))
+    if (
+        isinstance(found, tuple)
+        and len(found) > 1
+        and callable(found[-1])
+        and all(isinstance(n, str) for n in found[:-1])
+    ):
+        return _Source(found[:-1], found[-1])
+    wanted = "a name in the file, or a tuple of names and a function of their arrays"
+    raise CheckpointError(f"{asker}: rename must give {wanted}, got {show(found)} for {name!r}.")
+
+
+def _make(source, arrays):
+    return arrays[0] if source.make is None else source.make(*arrays)
+
+
+def _show(source):
+    return ", ".join(source.names)
+
+
+def _outline(tensor):
+    return _Outline(tuple(tensor.get_shape()), _CODES.get(tensor.get_dtype(), tensor.get_dtype()))
+
+
+def _made(source, outlines):
+    """What will come of a source, without reading it; ``None``, if it is not there."""
+    parts = [outlines.get(name) for name in source.names]
+    if None in parts or source.make is None:
+        return None if None in parts else parts[0]
+    try:
+        made = jax.eval_shape(source.make, *[jax.ShapeDtypeStruct(*part) for part in parts])
+        return _Outline(made.shape, str(made.dtype))
+    except Exception as error:
+        error.add_note(f"This is from the function that rename gives for {_show(source)!r}: {parts}.")
+        raise
+
+
+@contextlib.contextmanager
+def _file(name, path):
+    safetensors = _import("safetensors", name)
     try:
         file = safetensors.safe_open(path, framework="numpy")
     except safetensors.SafetensorError as error:
-        raise CheckpointError(f"load_weights: {path} is no whole file of safetensors: {error}.") from None
+        raise CheckpointError(f"{name}: {path} is no whole file of safetensors: {error}.") from None
     with file:
-        labels = {name: f"{path} ({name!r})" for name, path in zip(names, wanted)}
-        found = {}
-        for name in file.keys():
-            tensor = file.get_slice(name)
-            dtype = _CODES.get(tensor.get_dtype(), tensor.get_dtype())
-            found[labels.get(name, name)] = _Outline(tuple(tensor.get_shape()), dtype)
-        _compare(f"load_weights: {path}", dict(zip(labels.values(), wanted.values())), found)
-        leaves = [_place(file, name, _data_of(leaf)) for name, leaf in zip(names, wanted.values())]
-    return jax.tree.unflatten(jax.tree.structure(target), leaves)
+        yield file
 
 
 # What safetensors calls the dtypes that its NumPy side reads and writes.
@@ -385,7 +531,7 @@ class _Outline(NamedTuple):
     dtype: str
 
 
-def _compare(where, wanted, found):
+def _compare(where, wanted, found, hints=()):
     """Refuse what was saved if it is not what is wanted, and say all that differs."""
     lines = strangers(wanted, found)
     for path in wanted:
@@ -400,12 +546,12 @@ def _compare(where, wanted, found):
     if lines:
         head = f"{where} does not fit the target, and nothing was read:"
         mend = "; ".join(mend for mend, those in mends.items() if kinds & those)
-        raise CheckpointError("\n  ".join([head, *lines]) + f"\nMend: {mend}.")
+        raise CheckpointError("\n  ".join([head, *lines, *hints]) + f"\nMend: {mend}.")
 
 
 def _portable(leaf):
     """What is written: the bits of typed keys, and what only this process has as NumPy's array."""
-    leaf = jax.random.key_data(leaf) if is_key(leaf) else leaf
+    leaf = key_bits(leaf)
     if not isinstance(leaf, jax.Array):
         return np.asarray(leaf)  # Orbax does not take each of NumPy's scalars
     return np.asarray(leaf) if jax.process_count() > 1 and leaf.is_fully_addressable else leaf
@@ -434,8 +580,11 @@ def _back(data, leaf):
     return jax.random.wrap_key_data(data, impl=found[0])
 
 
-def _place(file, name, leaf):
-    """One weight from the file; each device reads its part."""
+def _place(file, source, leaf):
+    """One weight from the file; each device reads its part, unless it is made of several, or of another shape."""
+    name, *_ = source.names
+    if source.make is not None:
+        return jnp.asarray(_make(source, map(file.get_tensor, source.names)), device=leaf.sharding)
     if leaf.sharding is None or not leaf.size:
         return jnp.asarray(file.get_tensor(name), device=leaf.sharding)
     parts = {}  # devices that hold the same part share what was read
@@ -448,11 +597,14 @@ def _place(file, name, leaf):
     return jax.make_array_from_callback(leaf.shape, leaf.sharding, part)
 
 
-def _flush(path):
-    """Have the system write a file, or the names in a directory, to the disk."""
-    with contextlib.suppress(PermissionError):  # no directories on Windows
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _write(name, path, tensors):
+    """Write the file beside, and rename it when it is complete."""
+    numpy = _import("safetensors.numpy", name)
+    # In C order: safetensors writes the bytes as they lie.
+    arrays = {label: np.asarray(array, order="C") for label, array in tensors.items()}
+    path = Path(path)
+    if not path.parent.is_dir():
+        message = f"{name}: there is no directory {path.parent}: create it, or correct the path."
+        raise FileNotFoundError(message)
+    with written_beside(path) as partial:
+        numpy.save_file(arrays, partial)  # which lets none but the owner read

@@ -4,18 +4,19 @@ A *rule* is a pattern of paths and a ``PartitionSpec``; the first whose pattern 
 weight's path places it. Fully sharded data parallelism (FSDP) over ``"data"`` with tensor
 parallelism over ``"model"``, on eight devices::
 
-    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    mesh = jax.make_mesh((4, 2), ("data", "model"))
     rules = [
         ("*['embed']", P("model", "data")),
-        ("*['out']", P(..., "model", None, "data")),  # (depth, heads, head_dim, features)
-        ("*[1]['kernel']", P(..., "data", "model")),  # of a Linear that widens
-        ("*[4]['kernel']", P(..., "model", "data")),  # of one that narrows
+        ("*['out_kernel']", P(..., "model", None, "data")),  # (depth, heads, head_dim, features)
+        ("*['widen']['kernel']", P(..., "data", "model")),
+        ("*['narrow']['kernel']", P(..., "model", "data")),
     ]
     trainables, non_trainables, state = sharding.init(model, optimizer, key, x, mesh, rules)
 
 * Paths are as ``jax.tree_util.keystr`` writes them: ``['blocks'][1]['kernel']``. In a
-  pattern, ``*`` stands for anything and all else for itself. A function from a path to
-  ``bool`` is a pattern, too.
+  pattern, ``*`` stands for anything and all else for itself, but a ``*`` before an index must not reach
+  layers of different kinds: ``*[4]['kernel']`` for that of an MLP might also be that of the
+  head. A function from a path to ``bool`` is a pattern, too.
 * A spec names, axis by axis, which axes of the mesh share it. ``...`` stands for as many
   axes as are left, as in an index: ``P(..., "data", "model")`` is for a kernel ``(in,
   out)`` and for those of a ``nn.Stack``, ``(depth, in, out)``. ``P("stage", ...)`` shares
@@ -25,6 +26,12 @@ parallelism over ``"model"``, on eight devices::
 
     places = jax.tree.map(lambda leaf: leaf.sharding, (trainables, non_trainables, state))
     step = training.make_step(model, loss, shardings=places)
+
+* The types of the mesh's axes do not matter. What is made here lives on the mesh with Auto axes, over which XLA divides the work,
+  as layers need it. Explicit axes, which ``jax.make_mesh`` gives in JAX 0.12 unless told otherwise, make each product say where its
+  result lives, and JAX refuses (tried: 0.7.2 and 0.12) to compute with arrays of both kinds in one program. ``training`` moves
+  what you put on an Explicit mesh, also through ``jax.set_mesh``, to its Auto twin, which copies nothing. In a function that
+  you compile yourself, put the data where the weights are: ``NamedSharding(sharding.auto(mesh), P("data"))``.
 
 References: Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter
 Models*, SC (2020); Shoeybi et al., *Megatron-LM: Training Multi-Billion Parameter Language Models
@@ -38,14 +45,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 
+from mlax_tutorial.agreement import check_agreement  # noqa: F401
+from mlax_tutorial.meshes import accept, auto, over_auto
 from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_array
-from mlax_tutorial.optim.paths import fits, flatten, refuse_layers, some
-from mlax_tutorial.training import check_optimizer
+from mlax_tutorial.optim.paths import ambiguous, fits, flatten, refuse_layers, some
+from mlax_tutorial.training.step import check_optimizer
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]
 
@@ -64,15 +73,16 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
       ``out_shardings`` of ``jax.jit``.
 
     Raises:
-      ValueError: with everything that is wrong: a rule that fits no weight, or is none; a
+      ValueError: with everything that is wrong: a rule that fits no weight, or layers of different kinds, or is none; a
         spec that is too long for a weight, names an axis that the mesh lacks, or twice, or
-        one that does not divide the size.
+        one that does not divide the size; a pattern such as ``*[4]['kernel']`` that places
+        weights of different kinds of layers, since what stands fifth is seldom alike.
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from jax.sharding import AxisType, PartitionSpec as P
+      >>> from jax.sharding import PartitionSpec as P
       >>> from mlax_tutorial import nn, sharding
-      >>> mesh = jax.make_mesh((1, 1), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+      >>> mesh = jax.make_mesh((1, 1), ("data", "model"))
       >>> model = nn.Series(nn.Linear(4), nn.Bias())
       >>> trainables, _ = model.init(jax.random.key(0), jnp.ones((8, 2)))
       >>> rules = [("*['kernel']", P(..., "data", "model"))]
@@ -80,11 +90,11 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
       >>> tuple(found[0]["kernel"].spec), tuple(found[1]["bias"].spec)
       (('data', 'model'), ())
     """
-    _check_mesh("shardings", mesh)
+    mesh = _checked_mesh("shardings", mesh)
     refuse_layers("shardings", tree)
     paths, leaves, structure = flatten(tree)
     rules, problems = _read(rules), []
-    found, unused = [], dict.fromkeys(range(len(rules)))
+    found, unused, taken = [], dict.fromkeys(range(len(rules))), {}
     for path, leaf in zip(paths, leaves):
         if not hasattr(leaf, "shape"):
             problems.append(f"{path} expects an array or its ShapeDtypeStruct, got {type(leaf).__name__}.")
@@ -94,6 +104,7 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
             unused.pop(i, None)
         spec = ()
         if fitting:
+            taken.setdefault(fitting[0], []).append(path)
             spec = _expand(rules[fitting[0]][1], leaf.ndim)
             where = f"{path} of shape {leaf.shape}, rules[{fitting[0]}]"
             problems += [f"{where}: {text}" for text in _mistakes(spec, leaf.shape, mesh)]
@@ -105,6 +116,9 @@ def shardings(tree: Any, mesh: Mesh, rules: Sequence[Rule], *, strict: bool = Fa
         for i in unused:
             mend = f"their paths are {some(paths)}; mend the pattern, or leave the rule out"
             problems.append(f"rules[{i}], {show(rules[i][0])}, fits no weight: {mend}.")
+    for i, theirs in taken.items():
+        if mistake := ambiguous(rules[i][0], theirs):
+            problems.append(f"rules[{i}], {show(rules[i][0])}, {mistake}.")
     if problems:
         raise ValueError("\n  ".join(["shardings: the rules do not fit:", *problems]))
     return jax.tree.unflatten(structure, found)
@@ -132,9 +146,9 @@ def mirror(state: Any, trainables: Any, mesh: Mesh, shardings: Any) -> Any:
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from jax.sharding import AxisType, PartitionSpec as P
+      >>> from jax.sharding import PartitionSpec as P
       >>> from mlax_tutorial import optim, sharding
-      >>> mesh = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Auto,))
+      >>> mesh = jax.make_mesh((1,), ("data",))
       >>> weights = {"kernel": jnp.ones((4, 2))}
       >>> found = sharding.shardings(weights, mesh, [("*", P("data"))])
       >>> state = optim.Chain(optim.ClipByGlobalNorm(1.0), optim.Adam(1e-3)).init(weights)
@@ -142,7 +156,7 @@ def mirror(state: Any, trainables: Any, mesh: Mesh, shardings: Any) -> Any:
       >>> tuple(found.second_moment["kernel"].spec), tuple(found.count.spec)
       (('data',), ())
     """
-    _check_mesh("mirror", mesh)
+    mesh = _checked_mesh("mirror", mesh)
     refuse_layers("mirror: trainables", trainables)
     weights, structure = jax.tree.flatten(trainables)
     places, other = jax.tree.flatten(shardings)
@@ -168,9 +182,10 @@ def mirror(state: Any, trainables: Any, mesh: Mesh, shardings: Any) -> Any:
     return place(state)
 
 
+@over_auto()
 def init(
     model: Layer, optimizer: Any, key: jax.Array, x: Any, mesh: Mesh, rules: Sequence[Rule], *,
-    strict: bool = False, **inputs: Any,
+    strict: bool = False, non_trainables_rules: Sequence[Rule] = (), **inputs: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Make the variables of a model and the state of its optimizer, each array where it is to live.
 
@@ -186,19 +201,20 @@ def init(
         and dtypes matter.
       mesh: the devices, with named axes. In several processes, all call this alike.
       rules, strict: as for :func:`shardings`.
+      non_trainables_rules: likewise, for what the forward pass updates: the running statistics of channels that are shared
+        out, say. By default it is on each device.
 
     Returns:
-      ``(trainables, non_trainables, state)``. What the forward pass updates is on each
-      device.
+      ``(trainables, non_trainables, state)``.
 
     Raises:
       ValueError: as :func:`shardings`.
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from jax.sharding import AxisType, PartitionSpec as P
+      >>> from jax.sharding import PartitionSpec as P
       >>> from mlax_tutorial import nn, optim, sharding
-      >>> mesh = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Auto,))
+      >>> mesh = jax.make_mesh((1,), ("data",))
       >>> rules = [("*['kernel']", P("data"))]
       >>> x = jax.ShapeDtypeStruct((8, 2), jnp.float32)
       >>> model, optimizer, key = nn.Linear(4), optim.Adam(1e-3), jax.random.key(0)
@@ -206,18 +222,21 @@ def init(
       >>> state.first_moment["kernel"].sharding == trainables["kernel"].sharding
       True
     """
-    build, found = _plan("init", model, optimizer, key, x, mesh, rules, strict, inputs)
-    return jax.jit(build, out_shardings=jax.tree.map(lambda leaf: leaf.sharding, found))(key)
+    build, found = _plan(
+        "init", model, optimizer, key, x, mesh, (rules, strict, non_trainables_rules), inputs
+    )
+    return jax.jit(build, out_shardings=jax.tree.map(lambda leaf: leaf.sharding, found))(accept(key))
 
 
+@over_auto()
 def abstract(
     model: Layer, optimizer: Any, key: jax.Array, x: Any, mesh: Mesh, rules: Sequence[Rule], *,
-    strict: bool = False, **inputs: Any,
+    strict: bool = False, non_trainables_rules: Sequence[Rule] = (), **inputs: Any,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Describe what :func:`init` would make: the target into which a checkpoint is restored.
 
     Args:
-      model, optimizer, key, x, mesh, rules, strict, **inputs: as for :func:`init`.
+      model, optimizer, key, x, mesh, rules, strict, non_trainables_rules, **inputs: as for :func:`init`.
 
     Returns:
       ``(trainables, non_trainables, state)`` of ``jax.ShapeDtypeStruct`` with their
@@ -228,9 +247,9 @@ def abstract(
 
     Example:
       >>> import jax, jax.numpy as jnp
-      >>> from jax.sharding import AxisType, PartitionSpec as P
+      >>> from jax.sharding import PartitionSpec as P
       >>> from mlax_tutorial import nn, optim, sharding
-      >>> mesh = jax.make_mesh((1,), ("data",), axis_types=(AxisType.Auto,))
+      >>> mesh = jax.make_mesh((1,), ("data",))
       >>> model, optimizer, key = nn.Linear(4), optim.SGD(0.1), jax.random.key(0)
       >>> x, rules = jnp.ones((8, 2)), [("*", P("data"))]
       >>> trainables, _, _ = sharding.abstract(model, optimizer, key, x, mesh, rules)
@@ -238,18 +257,15 @@ def abstract(
       >>> kernel.shape, tuple(kernel.sharding.spec)
       ((2, 4), ('data',))
     """
-    return _plan("abstract", model, optimizer, key, x, mesh, rules, strict, inputs)[1]
+    return _plan("abstract", model, optimizer, key, x, mesh, (rules, strict, non_trainables_rules), inputs)[1]
 
 
-def _plan(name, model, optimizer, key, x, mesh, rules, strict, inputs):
+def _plan(name, model, optimizer, key, x, mesh, rules, inputs):
     """The function that makes the variables, and what it will return, with shardings."""
-    _check_mesh(name, mesh)
-    explicit = [axis for axis, kind in zip(mesh.axis_names, mesh.axis_types) if kind == AxisType.Explicit]
-    if explicit:
-        mend = f"XLA divides the work: pass axis_types=(AxisType.Auto,) * {len(mesh.axis_names)} to jax.make_mesh"
-        raise ValueError(f"{name}: the axes of the mesh must not be Explicit, but {explicit} are: {mend}.")
+    mesh = _checked_mesh(name, mesh)
     check_layer(name, model)
     check_optimizer(name, optimizer)
+    key, optimizer = accept((key, optimizer))
     # Only shapes and dtypes enter the program, so x itself is not sent to the devices.
     x, inputs = jax.tree.map(_outline, (x, inputs))
 
@@ -258,9 +274,9 @@ def _plan(name, model, optimizer, key, x, mesh, rules, strict, inputs):
         return trainables, non_trainables, optimizer.init(trainables)
 
     trainables, non_trainables, state = found = jax.eval_shape(build, key)
+    rules, strict, others = rules
     weights = shardings(trainables, mesh, rules, strict=strict)
-    everywhere = NamedSharding(mesh, PartitionSpec())
-    others = jax.tree.map(lambda leaf: everywhere, non_trainables)
+    others = shardings(non_trainables, mesh, others)
     places = weights, others, mirror(state, trainables, mesh, weights)
 
     def locate(leaf, place):
@@ -338,7 +354,9 @@ def _outline(leaf):
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_array(leaf) else leaf
 
 
-def _check_mesh(name, mesh):
+def _checked_mesh(name, mesh):
+    """The mesh with Auto axes."""
     if not isinstance(mesh, (Mesh, AbstractMesh)):
         wanted = "a jax.sharding.Mesh, as from jax.make_mesh"
         raise ValueError(f"{name}: mesh must be {wanted}, got {show(mesh)}.")
+    return auto(mesh)

@@ -14,7 +14,7 @@ Three ways to say which leaves are meant, ``where``, everywhere:
   ``jax.tree.map(lambda leaf: leaf.ndim > 1, tree)``.
 
 A pattern or a function that chooses nothing is refused: a misspelt name would do nothing,
-without a word. A tree of ``bool`` may be all ``False``.
+without a word. So is a pattern whose index counts in layers of different kinds. A tree of ``bool`` may be all ``False``.
 """
 
 import math
@@ -26,13 +26,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.errors import describe as in_words
+from mlax_tutorial.nn.hyperparameters import checked
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import is_array, is_key
-from mlax_tutorial.nn.tables import Table
-from mlax_tutorial.optim.paths import choose, flatten, refuse_layers
+from mlax_tutorial.nn.numeric import accumulator, is_array, is_key
+from mlax_tutorial.optim import moments
+from mlax_tutorial.optim.moments import cast
+from mlax_tutorial.optim.paths import check_like, choose, flatten, refuse_layers
+from mlax_tutorial.optim.tunable import fraction
+from mlax_tutorial.tables import Table
 
 __all__ = [
-    "Description", "Leaf", "combine", "count", "describe", "differences", "nbytes", "partition", "select", "update",
+    "Description", "Leaf", "average", "combine", "count", "describe", "differences", "nbytes", "partition", "select", "update",
 ]  # fmt: skip
 
 
@@ -108,6 +112,37 @@ def update(tree: Any, where: Any, function: Callable[[Any], Any]) -> Any:
     meant = _meant("update", tree, where)
     leaves = [function(leaf) if chosen else leaf for leaf, chosen in zip(leaves, meant)]
     return jax.tree.unflatten(structure, leaves)
+
+
+def average(old: Any, new: Any, decay: Any) -> Any:
+    r"""Move ``old`` a little towards ``new``, :math:`\beta a + (1 - \beta) x`: for averages of weights, target networks; pure.
+
+    Floating-point leaves are averaged in at least float32, and stored in the dtype of ``old``; integers and random keys are those of
+    ``new``. Keep ``old`` in float32: in bfloat16, what a decay above 0.99 adds is rounded away, and the average stands still.
+
+    Args:
+      old: the average so far, any pytree of arrays.
+      new: a tree like it; its dtypes may differ.
+      decay: :math:`\beta`, how much of ``old`` is kept, in [0, 1]; it may be traced.
+
+    Raises:
+      ValueError: if a leaf is no array, the trees differ in structure or shapes, or the decay is out of range.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> average({"mean": jnp.zeros(2), "count": jnp.int32(1)}, {"mean": jnp.ones(2), "count": jnp.int32(2)}, 0.75)
+      {'count': Array(2, dtype=int32), 'mean': Array([0.25, 0.25], dtype=float32)}
+    """
+    decay = checked("average: decay", fraction, decay)
+    arrays("average", old)
+    check_like("average: new", new, old, "old and new must come from one model.")
+
+    def one(old, new):
+        if not jnp.issubdtype(old.dtype, jnp.inexact):
+            return new
+        return cast(moments.average(decay, old, cast(new, accumulator(old.dtype))), old.dtype)
+
+    return jax.tree.map(one, old, new)
 
 
 def partition(tree: Any, where: Any) -> tuple[Any, Any]:

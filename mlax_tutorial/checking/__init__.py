@@ -54,6 +54,11 @@ may do the following.
   "This averages before it squares.")])`` says so where the reader's function agrees with ``wrong`` on every input tried.
 - An exercise that needs longer than 20 seconds, or loops of JAX over 100,000 iterations, says so: ``seconds=…``,
   ``iterations=…``.
+- An exercise that needs several devices says ``devices=8``. Then the answer and the check run in a process of their own, which
+  simulates so many on the CPU and is kept for the next check (:mod:`mlax_tutorial.checking.devices`). The check is written as always, and
+  ``jax.devices()`` has eight. What the answer refers to is sent along; a program that hangs ends after four times ``seconds``.
+- One that needs several *processes* starts them in its check, by :func:`mlax_tutorial.inspection.hosts.run`;
+  ``exercises/many_hosts/_two.py`` says what is wrong if one of them raises, waits or dies.
 - ``exercise.grade(answer)`` gives the :class:`Outcome` without showing or recording it.
 - What several exercises of a chapter share stands in a file beside them whose name begins with ``_``, such as ``_compare.py``.
 - Keep a check under two seconds: few shapes, small arrays (each new shape compiles each operation anew).

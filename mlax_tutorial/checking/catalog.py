@@ -32,6 +32,17 @@ TITLES = {
     "recurrent": "Recurrent layers",
     "attention": "Attention",
     "objects": "From functions to objects",
+    "mlp": "An MLP, and what its accuracy means",
+    "resnet": "ResNet",
+    "names_and_text": "Recurrent networks on names and text",
+    "encoder": "A Transformer encoder",
+    "gpt": "GPT: a language model with a cache",
+    "diffusion": "Diffusion",
+    "placement": "Where arrays live",
+    "measuring": "Measuring",
+    "many_devices": "Many devices",
+    "many_hosts": "Many hosts",
+    "pallas": "TPU and Pallas",
 }
 
 

@@ -1,5 +1,6 @@
-"""``fetch``: a file from the network that is there whole or not at all."""
+"""``fetch``: a file from the network that is there whole or not at all; ``archive``: one that is kept in the user's cache."""
 
+import hashlib
 import http.client
 import os
 import sys
@@ -77,6 +78,57 @@ def fetch(url: str, path: Path, check: Callable[[bytes], object], progress=None,
                 f"{url} was fetched, but it is not what it should be; nothing was kept. {error}"
             ) from None
         partial.replace(path)
+
+
+def archive(
+    function: str,
+    url: str,
+    sha256: str,
+    place: str,
+    folder: str | os.PathLike | None,
+    download: bool,
+    progress=None,
+) -> bytes:
+    """The bytes of one archive: from ``folder`` or the user's cache, fetched first if they are not there.
+
+    Args:
+      function: the reader's function, named in errors.
+      url: where it comes from; the last part is its name.
+      sha256: of the archive, as hexadecimal digits.
+      place: the folder's name in the cache.
+      folder, download, progress: as for `fashion_mnist`.
+
+    Raises:
+      DataError: if it is not there and may not be or cannot be fetched, or holds something else.
+    """
+    target = Path(folder).expanduser() if folder is not None else cache(function, place)
+    path = target / url.rsplit("/", 1)[-1]
+
+    def check(file):
+        if hashlib.sha256(file).hexdigest() != sha256:
+            raise DataError(
+                f"{function}: {path} is not the archive that it should be ({len(file):,} bytes, and another SHA-256): "
+                "delete it, and load again to fetch it anew."
+            )
+
+    if path.is_file():
+        check(file := path.read_bytes())
+        return file
+    if not download:
+        raise DataError(
+            f"{function}: {path.name} is not in {target}. Allow download=True, or put the file there from {url}."
+        )
+    fetch(url, path, check, progress)
+    return path.read_bytes()
+
+
+def cache(function: str, place: str) -> Path:
+    """Where a data set lies that was fetched: ``$XDG_CACHE_HOME/mlax-tutorial/PLACE``."""
+    try:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a container, say, whose user has none
+        raise DataError(f"{function}: the user has no home directory: pass a folder.") from None
+    return root / "mlax-tutorial" / place
 
 
 def _download(url: str, stream, progress) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlax_tutorial.data import packed
-from mlax_tutorial.data.download import DataError, fetch
+from mlax_tutorial.data.download import DataError, cache, fetch
 
 FASHION_MNIST_CLASSES = (
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
@@ -40,8 +40,9 @@ class Images(NamedTuple):
     read-only.
 
     Attributes:
-      images: shape ``(n, 28, 28)``, dtype uint8; 0 is the background, 255 the brightest.
-      labels: shape ``(n,)``, dtype int32, from 0 to 9: an index into ``FASHION_MNIST_CLASSES``.
+      images: dtype uint8; of `fashion_mnist` shape ``(n, 28, 28)``, 0 is the background, 255 the brightest; of `cifar10` shape
+        ``(n, 32, 32, 3)``, the last axis red, green and blue.
+      labels: shape ``(n,)``, dtype int32, from 0 to 9: an index into ``FASHION_MNIST_CLASSES`` or ``CIFAR10_CLASSES``.
     """
 
     images: np.ndarray
@@ -139,7 +140,7 @@ def _labels(flat: np.ndarray) -> np.ndarray:
 
 def _whole_file(name, folder, download, progress) -> bytes:
     """The unpacked contents of one of the four files."""
-    target = Path(folder).expanduser() if folder is not None else _cache()
+    target = Path(folder).expanduser() if folder is not None else cache("fashion_mnist", "fashion-mnist")
     for place in [target] if folder is not None else [target, DEBIAN]:
         for path in (place / f"{name}.gz", place / name):
             if path.is_file():
@@ -152,14 +153,6 @@ def _whole_file(name, folder, download, progress) -> bytes:
     path = target / f"{name}.gz"
     fetch(URL + path.name, path, lambda file: _contents(path, file), progress)
     return _contents(path, path.read_bytes())
-
-
-def _cache() -> Path:
-    try:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # a container, say, whose user has none
-        raise DataError("fashion_mnist: the user has no home directory: pass a folder.") from None
-    return root / "mlax-tutorial" / "fashion-mnist"
 
 
 def _contents(path: Path, file: bytes) -> bytes:

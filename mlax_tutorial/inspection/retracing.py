@@ -189,7 +189,7 @@ def _arguments(function, args, kwargs):
     options = getattr(function, "_jit_info", None)  # JAX has no public name for it; a test fails if it moves
     numbers = {i % len(args) for i in getattr(options, "static_argnums", ()) if -len(args) <= i < len(args)}
     names = set(getattr(options, "static_argnames", ()))
-    positional = list(_positional_names(function, len(args)))
+    positional = list(positional_names(function, len(args)))
     given = [
         (name, value, i in numbers, False)
         for i, (name, value) in enumerate(zip(positional, args, strict=True))
@@ -197,7 +197,8 @@ def _arguments(function, args, kwargs):
     return given + [(name, value, name in names, True) for name, value in sorted(kwargs.items())]
 
 
-def _positional_names(function, count):
+def positional_names(function, count):
+    """What a function calls its first arguments, so many of them."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

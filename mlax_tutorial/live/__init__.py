@@ -6,6 +6,7 @@ the book: no files, no terminals, no extensions, no configuration of the reader'
 
 - `book`: which files the built book has, and which cell of the notebook each cell of a page is.
 - `kernels`: one kernel a chapter, a few at a time, none left behind.
+- `heard`: what a kernel says of its last run, for a page that comes late.
 - `server`: one address, closed to everybody without the token.
 - `static`: what a page loads to be live, built from ``tools/live`` of the repository.
 """

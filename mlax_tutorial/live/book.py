@@ -18,15 +18,18 @@ class NoBook(Exception):
 
 
 def find(folder=None):
-    """The folder of the built book: the one given, or that of the checkout from which the package is installed.
+    """The folder of the built book: the one given, the one that came with the package, or that of the checkout from which it is installed.
 
     Raises:
       NoBook: if there is none.
     """
-    checkout = pathlib.Path(__file__).parents[2]
+    packed, checkout = pathlib.Path(__file__).with_name("site"), pathlib.Path(__file__).parents[2]
+    if folder is None and packed.is_dir():
+        return packed
     if folder is None and not (checkout / "_toc.yml").is_file():
         raise NoBook(
-            "The package alone does not hold the book. In a clone of its repository, `make live` builds and opens it; "
+            "This package was installed without the book. A published version holds it: "
+            "`pip install 'mlax-tutorial[live]'`. In a clone of its repository, `make live` builds and opens it; "
             "if you have a built book elsewhere, name its folder: `--book FOLDER`."
         )
     place = pathlib.Path(folder) if folder else checkout / "_build" / "html"
@@ -89,7 +92,7 @@ def live(page, chapter, nonce, key):
     return before + added + end + after if end else page + added
 
 
-def policy(page, nonce, host):
+def policy(page, nonce, sockets):
     """What a page may do: run the book's own scripts and those of outputs that ours admits; reach this server, and nothing else."""
     hashes = [
         base64.b64encode(hashlib.sha256(code.encode()).digest()).decode() for code in _SCRIPT.findall(page)
@@ -105,7 +108,7 @@ def policy(page, nonce, host):
             "img-src 'self' data: blob:",
             "font-src 'self' data:",
             "media-src data: blob:",
-            f"connect-src 'self' ws://{host}",
+            f"connect-src 'self' {sockets}",
             "form-action 'self'",
             "base-uri 'none'",
             "frame-ancestors 'none'",

@@ -31,10 +31,22 @@ from mlax_tutorial.checking import progress
 from mlax_tutorial.live.book import Book, live, policy
 from mlax_tutorial.live.kernels import Kernels
 
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None
+
 ADDRESS = "127.0.0.1"
 PORT = 8810  # always the same if it is free: a browser keeps what was edited by address and port
 SOON = 60  # seconds until the key of the browser that the server opens is good for nothing
 STATIC = pathlib.Path(__file__).parent / "static"
+BODY = 2**16  # bytes of a request's body: the largest asks for a kernel by its name
+HEAD = 2**16  # bytes of its headers: cookies of all other servers on this machine are among them
+MESSAGE = 2**23  # bytes of what a page tells a kernel at a time: the code of a cell
+WHOLE = (
+    20  # seconds until a request must be there as a whole, and until a connection that says nothing is closed
+)
+STRANGERS = 64  # connections at a time that have not shown the token or its cookie
 BYTES_A_SECOND = 3e6  # of what a kernel prints; more is dropped, and the page says so
 
 
@@ -63,17 +75,56 @@ def _of_this_user(request):
     )  # root reads everything anyway, and relays for a browser on Windows
 
 
+class Guarded(httpserver.HTTPServer):
+    """Takes little from whoever has not shown the token: short requests, soon, on a few connections. One more closes the oldest of
+    them, so that who comes with the token always gets in.
+    """
+
+    def initialize(self, *arguments, **kwargs):
+        super().initialize(
+            *arguments,
+            max_header_size=HEAD,
+            max_body_size=BODY,
+            max_buffer_size=MESSAGE,
+            idle_connection_timeout=WHOLE,
+            body_timeout=WHOLE,
+            **kwargs,
+        )
+        self._strangers = {}  # streams, the oldest first
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if resource else 4 * STRANGERS
+        self._most = STRANGERS if limit < 0 else max(8, min(STRANGERS, limit // 4))
+
+    def handle_stream(self, stream, address):
+        self._strangers = {each: None for each in self._strangers if not each.closed()}
+        while len(self._strangers) >= self._most:
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.close()
+        self._strangers[stream] = None
+        super().handle_stream(stream, address)
+
+    def admit(self, stream):
+        self._strangers.pop(stream, None)
+
+
 class Door(IdentityProvider):
     """Asks for the token. Any user of the machine may read with which address a program was started, so the browser that the
     server opens gets a key instead: it opens once, soon, before anybody came in with the token, and to the same user alone.
     """
 
     once, until = "", 0.0
+    server = None  # what is told which connections belong to somebody who is in
 
     def admit_once(self):
         """A new key."""
         self.once, self.until = secrets.token_hex(24), time.monotonic() + SOON
         return self.once
+
+    async def get_user(self, handler):
+        user = await super().get_user(handler)
+        if user and self.server:
+            self.server.admit(handler.request.connection.stream)
+        return user
 
     def get_token(self, handler):
         given = super().get_token(handler)
@@ -117,7 +168,11 @@ class Page(JupyterHandler):
         page, nonce = file.read_text(encoding="utf-8"), secrets.token_urlsafe(16)
         self.xsrf_token  # noqa: B018  (sets its cookie, which each request of the page must repeat)
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.set_header("Content-Security-Policy", policy(page, nonce, self.request.host))
+        hosts = [
+            f"ws://{self.request.host}",
+            *(f"wss://{each}" for each in filter(None, [self.settings["host"]])),
+        ]
+        self.set_header("Content-Security-Policy", policy(page, nonce, " ".join(hosts)))
         chapter = self.settings["book"].chapter(file)
         key = self.identity_provider.token if self.token_authenticated else ""
         if key:
@@ -175,7 +230,18 @@ class Cells(APIHandler):
         book = self.settings["book"]
         if chapter not in book.chapters:
             raise web.HTTPError(404)
-        self.finish({"cells": book.cells(chapter)})
+        ended = self.settings["kernel_manager"].ended.get(chapter, "")
+        self.finish({"cells": book.cells(chapter), "ended": ended})
+
+
+class HeardSoFar(Closed, APIHandler):
+    """What a kernel has said of the cell that it runs."""
+
+    @web.authenticated
+    def get(self, kernel):
+        if kernel not in self.settings["kernel_manager"]:
+            raise web.HTTPError(404)
+        self.finish(self.settings["kernel_manager"].heard(kernel).told())
 
 
 class Progress(APIHandler):
@@ -188,8 +254,8 @@ class Progress(APIHandler):
         self.finish({"passed": passed})
 
 
-def application(book, kernels, door):
-    """All that is served."""
+def application(book, kernels, door, host=""):
+    """All that is served. `host` is the one name, other than this machine's own, under which it may be reached."""
     return web.Application(
         [
             # /api/kernels: start, interrupt, restart and end one; its messages
@@ -201,47 +267,56 @@ def application(book, kernels, door):
                 for path, each in kernel_handlers
             ),
             (r"/live/cells/(\w+)", Cells),
+            (r"/live/heard/([\w-]+)", HeardSoFar),
             (r"/live/progress", Progress),
             (r"/live/(live\.(?:js|css))", Part),
             (r"/(.*)", Page),
         ],
         book=book,
+        host=host,
         kernel_manager=kernels,
         kernel_websocket_connection_class=ZMQChannelsWebsocketConnection,
         config=Config({"ZMQChannelsWebsocketConnection": {"iopub_data_rate_limit": BYTES_A_SECOND}}),
         identity_provider=door,
         authorizer=AllowAllAuthorizer(identity_provider=door),
         base_url="/",
+        websocket_max_message_size=MESSAGE,
         cookie_secret=secrets.token_bytes(32),  # a new one at each start: no cookie outlives its server
         xsrf_cookies=True,
         xsrf_cookie_kwargs={"path": "/", "samesite": "Strict"},
         allow_unauthenticated_access=False,
-        allow_remote_access=False,  # a Host that is not this machine is refused
+        allow_remote_access=False,  # a Host that is not this machine is refused, but for the one that is named
+        local_hostnames=["localhost", *filter(None, [host])],
+        # A proxy that forwards may put `localhost` in the place of Host; the browser's origin stays.
+        allow_origin=f"https://{host}" if host else "",
         log_function=lambda handler: None,
     )
 
 
-def _listen(port):
+def _listen(port, others=20):
     """Sockets on `port`, or on one of the next if it is taken."""
-    for candidate in range(port, port + 20) if port else [0]:
+    for candidate in range(port, port + others) if port else [0]:
         try:
             return netutil.bind_sockets(candidate, ADDRESS)
         except OSError:
             continue
-    raise OSError(f"no free port between {port} and {port + 19}")
+    raise OSError(
+        f"no free port between {port} and {port + others - 1}" if others > 1 else f"port {port} is taken"
+    )
 
 
-async def _serve(folder, port, open_browser):
+async def _serve(folder, port, open_browser, host=""):
     logging.getLogger("tornado").setLevel(logging.ERROR)
     logging.getLogger("traitlets").setLevel(logging.ERROR)
     book = Book(folder)
     door = Door(token=secrets.token_hex(24), cookie_options={"samesite": "Strict"})
     with tempfile.TemporaryDirectory(prefix="live-") as scratch:
         kernels = Kernels(book.chapters, scratch)
-        server = httpserver.HTTPServer(application(book, kernels, door))
-        sockets = _listen(port)
+        server = door.server = Guarded(application(book, kernels, door, host))
+        sockets = _listen(port, 1 if host else 20)  # what forwards knows one port
         server.add_sockets(sockets)
-        first = f"http://{ADDRESS}:{sockets[0].getsockname()[1]}/book/welcome.html?token="
+        place = f"https://{host}" if host else f"http://{ADDRESS}:{sockets[0].getsockname()[1]}"
+        first = f"{place}/book/welcome.html?token="
         ended = asyncio.Event()
         hangup = getattr(signal, "SIGHUP", signal.SIGTERM)  # its terminal is closed
         for each in (signal.SIGINT, signal.SIGTERM, hangup):
@@ -265,9 +340,11 @@ async def _serve(folder, port, open_browser):
             await kernels.end()
 
 
-def serve(folder, *, port=PORT, open_browser=True):
-    """Serves the built book in `folder` until it is told to stop."""
+def serve(folder, *, port=PORT, open_browser=True, host=""):
+    """Serves the built book in `folder` until it is told to stop. `host` is the name under which another machine forwards to it, by
+    HTTPS.
+    """
     try:
-        asyncio.run(_serve(folder, port, open_browser))
+        asyncio.run(_serve(folder, port, open_browser, host))
     except KeyboardInterrupt:
         pass

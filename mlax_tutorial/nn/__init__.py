@@ -22,29 +22,36 @@ A layer is two pure functions of them::
 Whoever knows JAX knows the rest: ``jax.jit``, ``jax.grad``, ``jax.vmap`` and ``jax.tree.map`` need no wrappers.
 """
 
+from mlax_tutorial.nn.call import Call
+from mlax_tutorial.nn.capture import capture, notes
 from mlax_tutorial.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
-from mlax_tutorial.nn.composite import Call, Composite, capture
+from mlax_tutorial.nn.composite import Composite, entry
 from mlax_tutorial.nn.conv import Conv, ConvTranspose
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.embed import Embed
 from mlax_tutorial.nn.errors import LayerError
 from mlax_tutorial.nn.functional import F, Flatten
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.linear import Bias, Linear, Scaler
-from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
+from mlax_tutorial.nn.linear import Bias, Linear, Scale
+from mlax_tutorial.nn.linear_recurrence import linear_recurrence
+from mlax_tutorial.nn.modulation import AdaptiveNorm, FiLM, TimeEmbedding
+from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention, with_place
 from mlax_tutorial.nn.normalization import BatchNorm, GroupNorm, LayerNorm, RMSNorm
-from mlax_tutorial.nn.pooling import AvgPool, MaxPool, SumPool
+from mlax_tutorial.nn.pooling import AvgPool, MaxPool, SumPool, Upsample
 from mlax_tutorial.nn.recurrent import Bidirectional, Recurrent
+from mlax_tutorial.nn.reparametrized import LoRA, SpectralNorm, WeightNorm, merge_lora
 from mlax_tutorial.nn.series import Parallel, Residual, Series
-from mlax_tutorial.nn.stack import Remat, Stack
+from mlax_tutorial.nn.stack import Inference, Remat, Stack, Vmap
 from mlax_tutorial.nn.summary import Summary, summary
-from mlax_tutorial.nn.weight_norm import SpectralNorm, WeightNorm
+from mlax_tutorial.nn.surgery import name_layers, replace
+from mlax_tutorial.nn.transformer import TransformerBlock
 from mlax_tutorial.nn.weights import Weights
 
 __all__ = [
-    "AvgPool", "BatchNorm", "Bias", "Bidirectional", "Call", "Cell", "Composite", "Conv", "ConvTranspose", "Dropout", "Embed",
-    "F", "Flatten", "GRUCell", "GroupNorm", "LSTMCell", "Layer", "LayerError", "LayerNorm",
-    "Linear", "MaxPool", "MultiHeadAttention", "Parallel", "RMSNorm", "RNNCell", "Recurrent", "Remat",
-    "Residual", "Scaler", "Series", "SpectralNorm", "Stack", "SumPool", "Summary", "WeightNorm", "Weights", "capture",
-    "summary",
+    "AdaptiveNorm", "AvgPool", "BatchNorm", "Bias", "Bidirectional", "Call", "Cell", "Composite", "Conv", "ConvTranspose",
+    "Dropout", "Embed", "F", "FiLM", "Flatten", "GRUCell", "GroupNorm", "Inference", "LSTMCell", "Layer", "LayerError",
+    "LayerNorm", "Linear", "LoRA", "MaxPool", "MultiHeadAttention", "Parallel", "RMSNorm", "RNNCell", "Recurrent", "Remat",
+    "Residual", "Scale", "Series", "SpectralNorm", "Stack", "SumPool", "Summary", "TimeEmbedding", "TransformerBlock",
+    "Upsample", "Vmap", "WeightNorm", "Weights", "capture", "entry", "linear_recurrence",
+    "merge_lora", "name_layers", "notes", "replace", "summary", "with_place",
 ]  # fmt: skip

@@ -2,13 +2,16 @@
 
 Shapes throughout: queries ``(..., queries, heads, head_dim)``, keys and values ``(..., keys, kv_heads,
 head_dim)``, where ``kv_heads`` divides ``heads``: each key and value head serves ``heads / kv_heads`` heads of
-the query (Ainslie et al. 2023). What a query may look at, and how gladly, is said in four ways:
+the query (Ainslie et al. 2023). What a query may look at, and how gladly, is said in five ways:
 
 * ``mask``, Boolean, ``(..., queries, keys)``, the same for all heads: ``True`` means "may be looked at";
 * ``bias``, floating, ``(..., heads, queries, keys)``: added to the logits; minus infinity forbids, so a mask for each
   head is ``jnp.where(mask, 0.0, -jnp.inf)``;
-* ``causal``: no query may look at later keys. The first query stands at key number ``offset``, 0 by default; it may be traced;
-* ``window``: no query may look at keys that are ``window`` or more steps away.
+* ``causal``: no query may look at later keys. The first query stands at key number ``offset``, 0 by default; it may be
+  traced, and an array with a number for each row of the batch;
+* ``window``: no query may look at keys that are ``window`` or more steps away;
+* ``segments``, integers ``(..., length)``: a query may look only at keys of its own number, for sequences that are packed into
+  one row. A pair of arrays if queries and keys differ, ``(..., queries)`` and ``(..., keys)``.
 
 A mask has 1 or all queries, a bias 1 or all heads, too. A query that may look at nothing gets zeros.
 
@@ -24,11 +27,11 @@ from jax import lax
 
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.hyperparameters import checked, optional
 from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import accumulator, is_floating, varying_like
+from mlax_tutorial.nn.numeric import accumulator, is_array, is_floating, varying_like
 
-_STATIC = ("causal", "window", "accum_dtype", "precision")
+OPTIONS = ("causal", "window", "accum_dtype", "precision")
 
 
 def attention_logits(query, key, *, accum_dtype=None, precision=None):
@@ -49,7 +52,7 @@ def attention_logits(query, key, *, accum_dtype=None, precision=None):
       >>> attention_logits(jnp.ones((7, 4, 16)), jnp.ones((9, 2, 16))).shape
       (2, 2, 7, 9)
     """
-    *batch, queries, heads, head_dim = query.shape
+    *axes, heads, head_dim = query.shape
     kv_heads, dtype = key.shape[-2], accum_dtype or accumulator(query.dtype)
     # The logits are scaled, not the fewer numbers of the query: in bfloat16, a query times 1 / sqrt(32) is off by as much as all
     # that follows, and XLA multiplies in the pass that makes the softmax anyway.
@@ -57,8 +60,8 @@ def attention_logits(query, key, *, accum_dtype=None, precision=None):
     product = functools.partial(jnp.einsum, precision=precision, preferred_element_type=dtype)
     if heads == kv_heads:  # see weighted_values
         return jnp.expand_dims(product("...qhd,...khd->...hqk", query, key), -3) * scale
-    grouped = query.reshape(*batch, queries, kv_heads, heads // kv_heads, head_dim)
-    return product("...qhgd,...khd->...hgqk", grouped, key) * scale
+    query = query.reshape(*axes, kv_heads, heads // kv_heads, head_dim)
+    return product("...qhgd,...khd->...hgqk", query, key) * scale
 
 
 def masked_logits(logits, mask=None, bias=None):
@@ -74,13 +77,14 @@ def masked_logits(logits, mask=None, bias=None):
       True
     """
     lowest = jnp.finfo(logits.dtype).min  # of infinities alone, softmax would make NaN
+
+    def fit(array):  # (..., heads, queries, keys), where any but the last may be 1
+        heads = (1, 1) if array.shape[-3] == 1 else logits.shape[-4:-2]
+        return lax.broadcast_to_rank(array.reshape(*array.shape[:-3], *heads, *array.shape[-2:]), logits.ndim)
+
     if bias is not None:
-        heads = (1, 1) if bias.shape[-3] == 1 else logits.shape[-4:-2]
-        bias = bias.astype(logits.dtype).reshape(*bias.shape[:-3], *heads, *bias.shape[-2:])
-        logits = jnp.maximum(logits + _with_axes(bias, logits.ndim), lowest)
-    if mask is not None:
-        logits = jnp.where(_with_axes(mask[..., None, None, :, :], logits.ndim), logits, lowest)
-    return logits
+        logits = jnp.maximum(logits + fit(bias.astype(logits.dtype)), lowest)
+    return logits if mask is None else jnp.where(fit(mask[..., None, :, :]), logits, lowest)
 
 
 def attention_weights(logits, mask=None, bias=None):
@@ -104,7 +108,27 @@ def attention_weights(logits, mask=None, bias=None):
     logits = masked_logits(logits, mask, bias)
     weights = jax.nn.softmax(logits, axis=-1)
     largest = jnp.max(logits, axis=-1, keepdims=True, initial=-jnp.inf)
-    return jnp.where(largest > jnp.finfo(logits.dtype).min, weights, jnp.zeros_like(weights))
+    return jnp.where(largest > jnp.finfo(logits.dtype).min, weights, 0)
+
+
+def pair_weights(
+    query, key, mask=None, bias=None, causal=False, window=None, offset=0, segments=None, accum_dtype=None, precision=None
+):  # fmt: skip
+    """The weights of all pairs of a query and a key, ``(..., kv_heads, heads / kv_heads, queries, keys)``.
+
+    Args:
+      query, key, mask, bias, causal, window, offset, segments: see the top of the module.
+      accum_dtype, precision: as for :func:`attention_logits`.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> x = jnp.ones((3, 1, 4))
+      >>> pair_weights(x, x, segments=jnp.array([0, 1, 1]))[0, 0].tolist()
+      [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]
+    """
+    mask = _allowed(mask, query.shape[-3], key.shape[-3], offset, causal, window, segments)
+    logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
+    return attention_weights(logits, mask, bias)
 
 
 def weighted_values(weights, value, *, precision=None):
@@ -140,7 +164,7 @@ def distance_mask(queries: int, keys: int, offset=0, *, causal: bool = True, win
     Args:
       queries: how many queries.
       keys: how many keys.
-      offset: place of the first query among the keys; may be traced.
+      offset: place of the first query among the keys; may be traced. Of an array, the mask has the axes of the array in front.
       causal: whether later keys are forbidden.
       window: from how many steps on keys are too far away, in either direction; ``None`` is no limit.
 
@@ -152,20 +176,24 @@ def distance_mask(queries: int, keys: int, offset=0, *, causal: bool = True, win
       Array([[ True,  True, False],
              [False,  True,  True]], dtype=bool)
     """
-    distance = (offset + jnp.arange(queries))[:, None] - jnp.arange(keys)[None]
+    checked("distance_mask: window", optional(integer), window)
+    offset = jnp.asarray(offset, jnp.int32)
+    shape = *offset.shape, queries, keys
+    query, key = (lax.broadcasted_iota(jnp.int32, shape, offset.ndim + axis) for axis in (0, 1))
+    distance = query - key + offset[..., None, None]
     allowed = distance >= 0 if causal else jnp.full_like(distance, True, bool)
     return allowed if window is None else allowed & (jnp.abs(distance) < window)
 
 
-@functools.partial(jax.jit, static_argnames=(*_STATIC, "dropout"), inline=True)
+@functools.partial(jax.jit, static_argnames=(*OPTIONS, "dropout"), inline=True)
 def attend(
-    query, key, value, *, mask=None, bias=None, causal=False, window=None, offset=0,
+    query, key, value, *, mask=None, bias=None, causal=False, window=None, offset=0, segments=None,
     accum_dtype=None, precision=None, dropout=0.0, dropout_key=None,
 ):  # fmt: skip
     """Attention in its plain form, which stores the weights of all pairs: memory ``O(queries * keys)``.
 
     Args:
-      query, key, value, mask, bias, causal, window, offset: see the top of the module.
+      query, key, value, mask, bias, causal, window, offset, segments: see the top of the module.
       accum_dtype: dtype of logits and softmax; ``None`` is float32 for half precision, otherwise the input's.
       precision: of the products, see ``jax.lax.Precision``.
       dropout: the probability with which a weight is lost, if there is a ``dropout_key``.
@@ -184,19 +212,17 @@ def attend(
     References: Vaswani et al., *Attention Is All You Need* (2017); Ainslie et al., *GQA: Training Generalized
     Multi-Query Transformer Models from Multi-Head Checkpoints* (2023).
     """
-    _check(query, key, value, mask, bias, window=window)
-    mask = _allowed(mask, query.shape[-3], key.shape[-3], offset, causal, window)
-    logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
-    weights = attention_weights(logits, mask, bias)
+    _check(query, key, value, mask, bias, segments, window=window)
+    weights = pair_weights(query, key, mask, bias, causal, window, offset, segments, accum_dtype, precision)
     if dropout_key is not None:
         weights, _ = Dropout(dropout).fwd(weights, (), (), key=dropout_key)
     return weighted_values(weights, value, precision=precision).astype(query.dtype)
 
 
-@functools.partial(jax.jit, static_argnames=(*_STATIC, "chunk_size"), inline=True)
+@functools.partial(jax.jit, static_argnames=(*OPTIONS, "chunk_size"), inline=True)
 def attend_in_chunks(
     query, key, value, *, chunk_size=128, mask=None, bias=None, causal=False, window=None, offset=0,
-    accum_dtype=None, precision=None,
+    segments=None, accum_dtype=None, precision=None,
 ):  # fmt: skip
     """The same as :func:`attend`, a chunk of keys at a time: memory ``O(queries * chunk_size)``, also backward.
 
@@ -204,7 +230,7 @@ def attend_in_chunks(
     and earlier parts are scaled when a larger logit comes. The backward pass computes each chunk anew.
 
     Args:
-      query, key, value, mask, bias, causal, window, offset: see the top of the module.
+      query, key, value, mask, bias, causal, window, offset, segments: see the top of the module.
       chunk_size: keys at a time; the last chunk is filled up with keys that no query may look at.
       accum_dtype, precision: as for :func:`attend`.
 
@@ -222,55 +248,60 @@ def attend_in_chunks(
 
     Reference: Rabe and Staats, *Self-attention Does Not Need O(n^2) Memory* (2021).
     """
-    _check(query, key, value, mask, bias, window=window, chunk_size=chunk_size)
+    _check(query, key, value, mask, bias, segments, window=window, chunk_size=chunk_size)
     queries, keys = query.shape[-3], key.shape[-3]
-    filled = chunk_size if keys == 0 else -(-keys // chunk_size) * chunk_size
-    parts = (key, -3), (value, -3), (mask, -1), (bias, -1)
-    key, value, mask, bias = (_fill(array, axis, filled - keys) for array, axis in parts)
-    lowest = jnp.finfo(accum_dtype or accumulator(query.dtype)).min
+    count = 1 if keys == 0 else -(-keys // chunk_size)
+    if mask is None and count * chunk_size != keys:
+        mask = jnp.ones((1, keys), bool)  # what fills up the last chunk is False
+    query_segments, key_segments = _pair(segments)
 
-    def body(carry, start):
-        def chunk(array, axis):
-            if array is not None:
-                return lax.dynamic_slice_in_dim(array, start, chunk_size, array.ndim + axis)
+    def chunks(array, axis):
+        if array is not None:
+            array = jnp.moveaxis(array, axis, 0)
+            array = jnp.pad(array, [(0, count * chunk_size - keys)] + [(0, 0)] * (array.ndim - 1))
+            return jnp.moveaxis(array.reshape(count, chunk_size, *array.shape[1:]), 1, axis)
 
+    def body(carry, chunk):
         total, largest, normalizer = carry
-        allowed = _allowed(chunk(mask, -1), queries, chunk_size, offset - start, causal, window)
-        if filled != keys:
-            allowed = both(allowed, (start + jnp.arange(chunk_size) < keys)[None])
-        logits = attention_logits(query, chunk(key, -3), accum_dtype=accum_dtype, precision=precision)
-        logits = masked_logits(logits, allowed, chunk(bias, -1))
+        start, key, value, mask, bias, key_segments = chunk
+        pair = query_segments, key_segments
+        mask = _allowed(mask, queries, chunk_size, offset - start, causal, window, pair)
+        logits = attention_logits(query, key, accum_dtype=accum_dtype, precision=precision)
+        logits = masked_logits(logits, mask, bias)
         now = lax.stop_gradient(jnp.maximum(largest, jnp.max(logits, axis=-1)))
-        weights = jnp.where(logits > lowest, jnp.exp(logits - now[..., None]), jnp.zeros_like(logits))
+        weights = jnp.where(logits > jnp.finfo(logits.dtype).min, jnp.exp(logits - now[..., None]), 0)
         rescale = jnp.exp(largest - now)
         product = functools.partial(jnp.einsum, precision=precision, preferred_element_type=logits.dtype)
-        values = product("...hgqk,...khd->...hgqd", weights.astype(value.dtype), chunk(value, -3))
+        values = product("...hgqk,...khd->...hgqd", weights.astype(value.dtype), value)
         total = total * rescale[..., None] + values
         return (total, now, normalizer * rescale + jnp.sum(weights, axis=-1)), None
 
-    rows = jax.eval_shape(functools.partial(attention_logits, accum_dtype=accum_dtype), query, key)
+    rows = jax.eval_shape(
+        functools.partial(attention_logits, accum_dtype=accum_dtype), query, key[..., :1, :, :]
+    )
     shape, dtype = rows.shape[:-1], rows.dtype
-    total, largest = jnp.zeros((*shape, value.shape[-1]), dtype), jnp.full(shape, lowest, dtype)
-    body = jax.checkpoint(body, prevent_cse=False)  # the body of a scan needs no barrier
-    starts = jnp.arange(0, filled, chunk_size)
-    carry = varying_like((total, largest, jnp.zeros(shape, dtype)), query, key, value, mask, bias)
-    (total, _, normalizer), _ = lax.scan(body, carry, starts)
-    y = total / jnp.where(normalizer == 0, jnp.ones_like(normalizer), normalizer)[..., None]
-    y = jnp.moveaxis(y, -2, -4)  # (..., queries, kv_heads, groups, head_dim)
+    total, largest = jnp.zeros((*shape, value.shape[-1]), dtype), jnp.full(shape, jnp.finfo(dtype).min, dtype)
+    carry = total, largest, jnp.zeros(shape, dtype)
+    carry = varying_like(carry, query, key, value, mask, bias)
+    each = (key, -3), (value, -3), (mask, -1), (bias, -1), (key_segments, -1)
+    each = jnp.arange(count) * chunk_size, *(chunks(*pair) for pair in each)
+    # The body of a scan needs no barrier.
+    (total, _, normalizer), _ = lax.scan(jax.checkpoint(body, prevent_cse=False), carry, each)
+    y = jnp.moveaxis(total / jnp.where(normalizer == 0, 1, normalizer)[..., None], -2, -4)
     return y.reshape(*y.shape[:-3], y.shape[-3] * y.shape[-2], y.shape[-1]).astype(query.dtype)
 
 
-@functools.partial(jax.jit, static_argnames=(*_STATIC, "implementation"), inline=True)
+@functools.partial(jax.jit, static_argnames=(*OPTIONS, "implementation"), inline=True)
 def attend_by_jax(
     query, key, value, *, implementation="cudnn", mask=None, bias=None, causal=False, window=None, offset=None,
-    accum_dtype=None, precision=None,
+    segments=None, accum_dtype=None, precision=None,
 ):  # fmt: skip
     """The same as :func:`attend`, by ``jax.nn.dot_product_attention``.
 
     That averages all values where a query may look at nothing; here such a query gets zeros, as in :func:`attend`.
 
     Args:
-      query, key, value, mask, bias, causal, window, offset: see the top of the module.
+      query, key, value, mask, bias, causal, window, offset, segments: see the top of the module.
       implementation: ``"xla"``, or ``"cudnn"``: the fused kernel where the program is compiled for an NVIDIA GPU (it wants
         half precision, see there), and :func:`attend` where it is compiled for anything else.
       accum_dtype, precision: for :func:`attend`; the others have their own rules (``"xla"`` takes its softmax in float32, for
@@ -290,15 +321,21 @@ def attend_by_jax(
 
     Reference: Dao et al., *FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness* (2022).
     """
-    _check(query, key, value, mask, bias, window=window)
+    _check(query, key, value, mask, bias, segments, window=window)
+    sizes = query.shape[-3], key.shape[-3]
+    mask = _allowed(mask, *sizes, segments=segments)
+    # JAX knows no offset, cuDNN windows to the left only.
+    if offset is not None or (window is not None and not causal):
+        mask = _allowed(mask, *sizes, 0 if offset is None else offset, causal, window)
+        causal, window = False, None
     options = {"causal": causal, "window": window}
-    fused = functools.partial(_dot_product_attention, implementation, **options)
+    fused = functools.partial(_dot_product_attention, implementation=implementation, **options)
     if implementation == "xla":
-        return fused(query, key, value, mask, bias, offset)
+        return fused(query, key, value, mask, bias)
 
-    def plain(query, key, value, mask, bias, offset):
+    def plain(query, key, value, mask, bias):
         more = options | {"accum_dtype": accum_dtype, "precision": precision}
-        return attend(query, key, value, mask=mask, bias=bias, offset=0 if offset is None else offset, **more)
+        return attend(query, key, value, mask=mask, bias=bias, **more)
 
     def on_gpu(*arrays):
         try:
@@ -306,37 +343,35 @@ def attend_by_jax(
         except RuntimeError:  # no cuDNN on this machine, where JAX traces this, but will not compile it
             return plain(*arrays)
 
-    return lax.platform_dependent(query, key, value, mask, bias, offset, cuda=on_gpu, default=plain)
+    return lax.platform_dependent(query, key, value, mask, bias, cuda=on_gpu, default=plain)
 
 
-def _dot_product_attention(implementation, query, key, value, mask, bias, offset, causal, window):
-    """JAX's function takes one batch axis, a mask with an axis for heads, and no offset."""
-    *batch, queries, heads, head_dim = query.shape
-    allowed = _allowed(mask, queries, key.shape[-3], 0 if offset is None else offset, causal, window)
-    if offset is not None or (window is not None and not causal):  # cuDNN knows windows to the left only
-        mask, causal, window = allowed, False, None
+@jax.numpy_dtype_promotion("standard")
+@jax.numpy_rank_promotion("allow")
+def _dot_product_attention(query, key, value, mask, bias, causal, window, implementation):
+    """JAX's function, which takes one batch axis, a mask with an axis for heads, and a finite bias."""
+    *batch, queries, _, _ = query.shape
 
     def fit(array):
-        lead = () if all(size == 1 for size in array.shape[:-3]) else batch
-        array = _with_axes(array, len(batch) + 3) if lead else array.reshape(array.shape[-3:])
+        lead = batch if any(size != 1 for size in array.shape[:-3]) else [1] * len(batch)
         array = jnp.broadcast_to(array, (*lead, array.shape[-3], queries, array.shape[-1]))
         return array.reshape(math.prod(lead), *array.shape[-3:])
 
-    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-        y = jax.nn.dot_product_attention(
-            *(array.reshape(math.prod(batch), *array.shape[-3:]) for array in (query, key, value)),
-            bias=None if bias is None else fit(jnp.maximum(bias, jnp.finfo(bias.dtype).min)),
-            mask=None if mask is None else fit(mask[..., None, :, :]),
-            is_causal=causal,
-            local_window_size=None if window is None else (window - 1, 0),
-            implementation=implementation,
-        ).reshape(*batch, queries, heads, head_dim)
-    if mask is None and bias is None:
+    allowed = _allowed(mask, queries, key.shape[-3], 0, causal, window)
+    seen = True if allowed is None else allowed[..., None, :, :]
+    if bias is not None:
+        seen, bias = seen & (bias > jnp.finfo(bias.dtype).min), jnp.maximum(bias, jnp.finfo(bias.dtype).min)
+    y = jax.nn.dot_product_attention(
+        *(array.reshape(math.prod(batch), *array.shape[-3:]) for array in (query, key, value)),
+        bias=None if bias is None else fit(bias),
+        mask=None if mask is None else fit(mask[..., None, :, :]),
+        is_causal=causal,
+        local_window_size=None if window is None else (window - 1, 0),
+        implementation=implementation,
+    ).reshape(query.shape)
+    if mask is None and bias is None and (window is None or queries <= key.shape[-3]):
         return y
-    allowed = None if allowed is None else allowed[..., None, :, :]
-    allowed = both(allowed, None if bias is None else bias > jnp.finfo(bias.dtype).min)
-    seen = jnp.swapaxes(jnp.any(allowed, axis=-1), -1, -2)[..., None]  # (..., queries, heads, 1)
-    return jnp.where(_with_axes(seen, y.ndim), y, jnp.zeros_like(y))
+    return jnp.where(jnp.swapaxes(jnp.any(seen, axis=-1), -1, -2)[..., None], y, 0)
 
 
 @functools.partial(jax.jit, static_argnames="base", inline=True)
@@ -369,70 +404,75 @@ def rotary(x, positions, base: float = 10_000.0):
         raise ValueError(f"rotary: expects {wanted}, got {describe(x)} and {describe(positions)}.")
     dtype, half = accumulator(x.dtype), x.shape[-1] // 2
     wavelengths = jnp.asarray(base, dtype) ** (-jnp.arange(half, dtype=dtype) / jnp.asarray(half, dtype))
-    angles = positions[..., None, None].astype(dtype) * _with_axes(wavelengths, positions.ndim + 2)
-    angles = jnp.expand_dims(angles, tuple(range(x.ndim - angles.ndim)))
+    angles = positions[..., None, None].astype(dtype) * lax.broadcast_to_rank(wavelengths, positions.ndim + 2)
+    angles = lax.broadcast_to_rank(angles, x.ndim)
     sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
     first, second = x[..., :half], x[..., half:]
     return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
 
 
-def both(mask, other):
-    """What both masks allow; each may be ``None``, or have fewer batch axes than the other."""
-    if mask is None or other is None:
-        return other if mask is None else mask
-    ndim = max(mask.ndim, other.ndim)
-    return _with_axes(mask, ndim) & _with_axes(other, ndim)
+def _allowed(mask, queries, keys, offset=0, causal=False, window=None, segments=None):
+    """What mask, distance and segments allow; ``None`` is everything."""
+    query, key = _pair(segments)
+    same = None if query is None else query[..., :, None] == key[..., None, :]
+    near = None
+    if causal or window is not None:
+        near = distance_mask(queries, keys, offset, causal=causal, window=window)
+    masks = [each for each in (mask, same, near) if each is not None]
+    ndim = max((each.ndim for each in masks), default=0)
+    masks = [lax.broadcast_to_rank(each, ndim) for each in masks]
+    return functools.reduce(jnp.logical_and, masks) if masks else None
 
 
-def _allowed(mask, queries, keys, offset, causal, window):
-    """What the mask and the distance allow; ``None`` is everything."""
-    if not causal and window is None:
-        return mask
-    return both(mask, distance_mask(queries, keys, offset, causal=causal, window=window))
+def _pair(segments):
+    return segments if isinstance(segments, tuple) else (segments, segments)
 
 
-def _with_axes(array, ndim):
-    return jnp.expand_dims(array, tuple(range(ndim - array.ndim)))
+def _check(query, key, value, mask, bias, segments, **sizes):
+    def refuse(message):
+        raise ValueError(f"attention: {message}")
 
-
-def _fill(array, axis, size):
-    """Put ``size`` zeros at the end of an axis."""
-    if array is None or size == 0:
-        return array
-    widths = [(0, 0)] * array.ndim
-    widths[axis] = 0, size
-    return jnp.pad(array, widths)
-
-
-def _refuse(message):
-    raise ValueError(f"attention: {message}")
-
-
-def _check(query, key, value, mask, bias, **sizes):
     for name, size in sizes.items():
-        if size is not None:
-            checked(f"attention: {name}", integer, size)
+        checked(f"attention: {name}", optional(integer), size)
     # The products themselves refuse the rest of what does not fit. Of integers, 1 / sqrt(head_dim) would be 0.
     for name, array in (("query", query), ("key", key), ("value", value)):
         if not is_floating(array):
-            _refuse(f"{name} expects floating-point numbers, got {describe(array)}: convert it.")
+            refuse(f"{name} expects floating-point numbers, got {describe(array)}: convert it.")
     if value.shape[:-1] != key.shape[:-1]:
-        wanted = "the axes of key, but for the last"
-        _refuse(f"value expects {wanted}: got {describe(value)} for {describe(key)}.")
-    check_masks(_refuse, mask, bias, query.shape[:-3], query.shape[-2], query.shape[-3], key.shape[-3])
+        refuse(f"value expects the axes of key, but for the last: got {describe(value)} for {describe(key)}.")
+    shape = query.shape[:-3], query.shape[-2], query.shape[-3], key.shape[-3]
+    check_masks(refuse, mask, bias, segments, *shape)
 
 
-def check_masks(refuse, mask, bias, batch, heads: int, queries: int, keys: int) -> None:
-    """Have a mask or a bias refused, in words, that does not fit."""
+def _fits(sizes, wanted):
+    return all(size in (1, want) for size, want in zip(sizes, wanted))
+
+
+def check_steps(refuse, name: str, ids, batch, length: int, mend: str) -> None:
+    """Have integers refused that are not one for each of ``length`` steps, for all rows or for each row of the batch."""
+    integers = is_array(ids) and jnp.issubdtype(ids.dtype, jnp.integer)
+    if not integers or ids.shape[-1:] != (length,):
+        refuse(f"{name} expect integers of shape (..., {length}), got {describe(ids)}: {mend}.")
+    if ids.ndim > len(batch) + 1 or not _fits(ids.shape[-2::-1], batch[::-1]):
+        refuse(f"{name} expect the batch axes {batch}, got {describe(ids)}.")
+
+
+def check_masks(refuse, mask, bias, segments, batch, heads: int, queries: int, keys: int) -> None:
+    """Have a mask, a bias or segments refused, in words, that do not fit."""
+    for ids, length in zip(_pair(segments), (queries, keys)):
+        if ids is None:
+            continue
+        check_steps(refuse, "segments", ids, batch, length, "where queries and keys differ, give a pair")
+    each_head = "for one mask a head, give bias=jnp.where(mask, 0.0, -jnp.inf)"
     if mask is not None and getattr(mask, "dtype", None) != jnp.bool_:
         refuse(f"mask expects Booleans, got {describe(mask)}: True where it may be looked at.")
-    each_head = "for one mask a head, give bias=jnp.where(mask, 0.0, -jnp.inf)"
     if bias is not None and not is_floating(bias):
         refuse(f"bias expects floating-point numbers, got {describe(bias)}: {each_head}.")
+
     for name, array, sizes in (("mask", mask, (queries, keys)), ("bias", bias, (heads, queries, keys))):
         if array is None:
             continue
-        shape, lead = array.shape[-len(sizes) :], array.shape[: -len(sizes)]
+        lead, shape = array.shape[: -len(sizes)], array.shape[-len(sizes) :]
         if len(shape) < len(sizes) or shape[-1] != keys or not _fits(shape, sizes):
             wanted = "".join(f"{size} or 1, " for size in sizes[:-1]) + str(keys)
             mend = "for padding of shape (..., keys), give mask=present[..., None, :]"
@@ -440,7 +480,3 @@ def check_masks(refuse, mask, bias, batch, heads: int, queries: int, keys: int) 
         if len(lead) > len(batch) or not _fits(lead[::-1], batch[::-1]):
             mend = f"heads share one mask; {each_head}"
             refuse(f"{name} expects the batch axes {batch}, got {describe(array)}: {mend}.")
-
-
-def _fits(sizes, wanted):
-    return all(size in (1, want) for size, want in zip(sizes, wanted))

@@ -1,5 +1,6 @@
 """What layers refuse: their checks look at shapes, dtypes and types only, so they cost nothing under ``jax.jit``."""
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import jax
@@ -7,6 +8,12 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.numeric import canonical, is_array, is_floating, is_key
+
+
+def named_leaves(trees: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The leaves of named trees, with names such as ``trainables['kernel']``."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(trees):
+        yield path[0].key + jax.tree_util.keystr(path[1:]), leaf
 
 
 class Checks:
@@ -72,10 +79,10 @@ class Checks:
 
     def check_inputs(self, x, inputs) -> None:
         """Refuse inputs that are neither arrays nor containers of arrays, and those that the layer does not take."""
-        for path, leaf in jax.tree_util.tree_leaves_with_path({"x": x, **inputs}):
+        for name, leaf in named_leaves({"x": x, **inputs}):
             if not is_array(leaf):
                 mend = "wrap it in jnp.asarray(…), or pass a jax.ShapeDtypeStruct(shape, dtype)"
-                self.expects(path[0].key + jax.tree_util.keystr(path[1:]), "an array", leaf, mend)
+                self.expects(name, "an array", leaf, mend)
         self._check_names(inputs)
 
     def _check_names(self, inputs):
@@ -88,6 +95,14 @@ class Checks:
             mend = "pass key=…, a fresh one each step (jax.random.split), or inference_mode=True"
             self.refuse(f"needs a key in training, got None: {mend}.")
         self.check_init_key(key)
+
+    def training_key(self, key, inference_mode) -> Any:
+        """The key, checked, of a layer that draws in training; ``None`` where it draws nothing."""
+        if self.needs_key:
+            self.check_inference_mode(inference_mode)
+            if not inference_mode:
+                self.check_key(key)
+                return key
 
     def check_init_key(self, key) -> None:
         """Refuse what is not one typed key."""

@@ -2,24 +2,23 @@
 
 import functools
 import math
-import string
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn import windows
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size
-from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.windows import CONTINUED, SAME, EachAxis, Window, each, each_axis, pads
+from mlax_tutorial.nn.windows import CONTINUED, SAME, EachAxis, Window, each_axis
 
 WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
 
 
-class _Convolution(Layer):
+class _Convolution(windows.Sliding):
     """What :class:`Conv` and :class:`ConvTranspose` share: layouts, the kernel, checks."""
 
     out_channels: Size
@@ -35,52 +34,53 @@ class _Convolution(Layer):
     accum_dtype: Dtype | None = None
     param_dtype: Dtype | None = None
 
+    _each = "strides", "padding", "dilation"
+
     def __post_init__(self):
         super().__post_init__()
-        input_spec = self._settle_spec("input_spec", self._letters + "C")
-        kernel_spec = self._settle_spec("kernel_spec", "O" + input_spec.replace("C", "I"))
-        vars(self)["_specs"] = input_spec, kernel_spec
-        windows.settle(self, len(self.filter_shape), "strides", "padding", "dilation")
+        self._resolve(self.filter_shape, *self._each)
+        letters = "abcdefDHW"[-len(self.filter_shape) :]  # one for each axis of the window
+        input_spec = self._spec("input_spec", letters + "C")
+        kernel_spec = self._spec("kernel_spec", "O" + input_spec.replace("C", "I"))
+        wide = tuple((size - 1) * step + 1 for size, step in zip(self.filter_shape, self._dilation))
+        vars(self).update(_letters=letters, _specs=(input_spec, kernel_spec), _wide=wide)
         if self.out_channels % self.groups:
             self.refuse(f"groups must divide out_channels, {self.out_channels}, got {self.groups}.")
 
-    def _settle_spec(self, name, usual):
-        """A layout, or the usual one: channels last, and the kernel's like the input's; that is written in one way, ``None``."""
-        spec = getattr(self, name)
-        if spec is not None and (not isinstance(spec, str) or sorted(spec) != sorted(usual)):
+    def _spec(self, name, usual):
+        """A layout, or the usual one: channels last, and the kernel's like the input's."""
+        spec = getattr(self, name) or usual
+        if not isinstance(spec, str) or sorted(spec) != sorted(usual):
             self.refuse(f"{name} must be made of the letters of {usual!r}, each once, got {show(spec)}.")
-        vars(self)[name] = None if spec == usual else spec
-        return spec or usual
-
-    @property
-    def _letters(self):
-        """A letter for each axis of the window, in the order of ``filter_shape``."""
-        count = len(self.filter_shape)
-        return "DHW"[3 - count :] if count <= 3 else string.ascii_lowercase[:count]
+        return spec
 
     def init(self, key, x):
         self.check_init_key(key)
-        channels, _ = self._look(x)
-        # Initializers look for (..., in, out): all axes but the last are what flows into a unit.
-        shape = (*self.filter_shape, channels // self.groups, self.out_channels)
+        _, shape, order = self._look(x)
         kernel = self.initialize("kernel_initializer", key, shape, self.param_dtype or x.dtype)
-        order = self._letters + "IO"
-        return {"kernel": kernel.transpose([order.index(letter) for letter in self._specs[1]])}, ()
+        return {"kernel": kernel.transpose(order)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        channels, lengths = self._look(x)
-        sizes = dict(zip(self._letters, self.filter_shape), O=self.out_channels, I=channels // self.groups)
-        self.check_variables(trainables, {"kernel": tuple(sizes[letter] for letter in self._specs[1])}, x=x)
-        return self._apply(x, trainables["kernel"], lengths), non_trainables
+        x, pads = self._pad(x, self._check(x, trainables))
+        return _convolve(self, pads, x, trainables["kernel"]), non_trainables
+
+    def _check(self, x, trainables):
+        """The lengths of the axes along which the window moves, if the kernel fits."""
+        lengths, shape, order = self._look(x)
+        self.check_variables(trainables, {"kernel": tuple(shape[axis] for axis in order)}, x=x)
+        return lengths
 
     def _look(self, x):
-        """The number of channels, and the lengths of the axes along which the window moves."""
-        spec = self._specs[0]
-        self.check_floating(x, minimum_ndim=len(spec))
-        shape = dict(zip(spec, x.shape[-len(spec) :]))
-        if shape["C"] % self.groups:
-            self.refuse(f"groups={self.groups} must divide the channels, {shape['C']} in {describe(x)}.")
-        return shape["C"], tuple(shape[letter] for letter in self._letters)
+        """The lengths along the window's axes, the shape that initializers see, and the order of ``kernel_spec`` in it."""
+        input_spec, kernel_spec = self._specs
+        self.check_floating(x, minimum_ndim=len(input_spec))
+        sizes = dict(zip(input_spec, x.shape[-len(input_spec) :]))
+        if sizes["C"] % self.groups:
+            self.refuse(f"groups={self.groups} must divide the channels, {sizes['C']} in {describe(x)}.")
+        # Initializers look for (..., in, out): all axes but the last are what flows into a unit.
+        shape = (*self.filter_shape, sizes["C"] // self.groups, self.out_channels)
+        order = tuple(map((self._letters + "IO").index, kernel_spec))
+        return tuple(sizes[letter] for letter in self._letters), shape, order
 
 
 class Conv(_Convolution):
@@ -106,7 +106,7 @@ class Conv(_Convolution):
         or a pair ``(before, after)`` an axis. Not with zeros: ``"CIRCULAR"``, as if the axis began
         anew at its end, and ``"REFLECT"``, as if it were mirrored at its ends, both as many
         elements as ``"SAME"`` with strides of 1. ``"CAUSAL"``, for sequences: with zeros before the
-        first element only, so that no output depends on later inputs.
+        first element only, so that no output depends on later inputs; with strides of 1 it decodes.
       dilation: distance between the elements of the input that the window sees; one number, or one
         an axis.
       groups: cuts the channels of input and output into so many groups, each convolved by itself;
@@ -154,19 +154,34 @@ class Conv(_Convolution):
 
     @property
     def decodes(self):
-        plain = self.strides == 1 and self.padding in WORDS and self.input_spec is None
-        return plain and set(self.filter_shape) == {1}
+        if set(self._strides) != {1} or self._specs[0][-1] != "C":
+            return False
+        return self.padding == "CAUSAL" or (self.padding in WORDS and set(self.filter_shape) == {1})
 
-    def _apply(self, x, kernel, lengths):
-        rims = pads(self.padding, lengths, self.filter_shape, self.strides, self.dilation)
+    def build_cache(self, x, length):
+        """The inputs that the next step's window sees besides: ``(..., (k - 1) d, in)``."""
+        if self.padding != "CAUSAL":
+            return ()
+        return jnp.zeros((*x.shape[:-2], self._wide[0] - 1, x.shape[-1]), x.dtype)
+
+    def decode(self, x, trainables, non_trainables, cache):
+        if self.padding != "CAUSAL":
+            return super().decode(x, trainables, non_trainables, cache)
+        self._check(x, trainables)
+        x = jnp.concatenate([cache, x], axis=-2)
+        y = _convolve(self, ((0, 0),), x, trainables["kernel"])
+        return y, x[..., x.shape[-2] - cache.shape[-2] :, :]
+
+    def _pad(self, x, lengths):
+        """``x``, and the zeros that the convolution is to put round it: the rest is there already."""
+        pads, spec = self._pads(lengths), self._specs[0]
         symbolic = not all(isinstance(length, int) for length in lengths)  # in an export
         if self.padding in CONTINUED or symbolic:
-            spec = self._specs[0]
-            for letter, rim in zip(self._letters, rims):
-                x = windows.extend(x, spec.index(letter) - len(spec), rim, self.padding)
-            rims, lengths = ((0, 0),) * len(rims), self._look(x)[1]
-        windows.check_room(self, x, lengths, self.filter_shape, rims, self.dilation)
-        return _convolve(self, rims, x, kernel)
+            for letter, pad in zip(self._letters, pads):
+                x = windows.extend(x, spec.index(letter) - len(spec), pad, self.padding)
+            lengths, pads = self._look(x)[0], ((0, 0),) * len(pads)
+        self._check_room(x, lengths, pads)
+        return x, pads
 
 
 class ConvTranspose(_Convolution):
@@ -215,53 +230,49 @@ class ConvTranspose(_Convolution):
 
     output_padding: int | tuple[int, ...] = hyperparameter(functools.partial(each_axis, minimum=0), default=0)
 
+    _each = *_Convolution._each, "output_padding"
+
     def __post_init__(self):
         super().__post_init__()
-        count = len(self.filter_shape)
-        windows.settle(self, count, "output_padding")
-        extra, strides = self.output_padding, each(self.strides, count)
-        if any(more and more >= stride for more, stride in zip(each(extra, count), strides)):
-            self.refuse(f"output_padding must be less than strides, {self.strides}, got {show(extra)}.")
-        if extra and self.padding in SAME:
-            self.refuse(f"output_padding is settled by padding={self.padding!r}, got {extra}: leave it out.")
+        got = f"got {show(self.output_padding)}"
+        if any(more and more >= stride for more, stride in zip(self._output_padding, self._strides)):
+            self.refuse(f"output_padding must be less than strides, {self.strides}, {got}.")
+        if any(self._output_padding) and self.padding in SAME:
+            self.refuse(f"output_padding is settled by padding={self.padding!r}, {got}: leave it out.")
 
-    def _apply(self, x, kernel, lengths):
-        count, wide = len(lengths), windows.spans(self.filter_shape, self.dilation)
-        strides, more = each(self.strides, count), each(self.output_padding, count)
+    def _pad(self, x, lengths):
+        """``x``, and the zeros that lead to the size of which a ``Conv`` would make that of ``x``."""
+        strides, wide, more = self._strides, self._wide, self._output_padding
         if self.padding in SAME:  # if a Conv would skip some, they come back
             more = tuple(max(stride - span, 0) for stride, span in zip(strides, wide))
         # What a Conv would be given for an input that is so many times longer is cut off here.
-        longer = tuple(length * stride for length, stride in zip(lengths, strides))
-        cut = pads(self.padding, longer, self.filter_shape, self.strides, self.dilation)
-        ends = zip(wide, cut, more)
-        rims = tuple((span - 1 - left, span - 1 - right + extra) for span, (left, right), extra in ends)
-        sizes = zip(lengths, strides, wide, rims)
-        got = tuple((length - 1) * stride + 2 + sum(rim) - span for length, stride, span, rim in sizes)
+        cut = self._pads(tuple(length * stride for length, stride in zip(lengths, strides)))
+        pads = tuple((span - 1 - b, span - 1 - a + extra) for span, (b, a), extra in zip(wide, cut, more))
+        sizes = zip(lengths, strides, wide, pads)
+        got = tuple((length - 1) * stride + 2 + sum(pad) - span for length, stride, span, pad in sizes)
         if min(got) < 1 or min(lengths) < 1:
             self.refuse(f"of {describe(x)} nothing is left, {got} along the window's axes: use less padding.")
-        return _convolve(self, rims, x, kernel)
+        return x, pads
 
 
 # As in linear.py: a function of its own, which JAX traces once for all layers alike.
 @functools.partial(jax.jit, static_argnums=(0, 1), inline=True)
-def _convolve(layer, padding, x, kernel):
+def _convolve(layer, pads, x, kernel):
     transposed, count = isinstance(layer, ConvTranspose), len(layer.filter_shape)
+    input_spec, kernel_spec = layer._specs
+    x_axes = tuple(map(f"N{input_spec}".index, f"NC{layer._letters}"))
+    kernel_axes = tuple(map(kernel_spec.index, f"OI{layer._letters}"))
     batch, rest = x.shape[: x.ndim - count - 1], x.shape[x.ndim - count - 1 :]
     # To convert first loses nothing: in float32, the product of two halves is exact.
     dtype = layer.accum_dtype or x.dtype
     kernel = kernel.astype(x.dtype).astype(dtype)
-    specs = zip(("N" + layer._specs[0], layer._specs[1]), ("NC" + layer._letters, "OI" + layer._letters))
-    x_axes, kernel_axes = (tuple(map(spec.index, letters)) for spec, letters in specs)
-    strides = each(layer.strides, count)
-    if transposed:
-        kernel = lax.rev(kernel, kernel_axes[2:])
     y = lax.conv_general_dilated(
         x.astype(dtype).reshape(math.prod(batch), *rest),
-        kernel,
-        window_strides=(1,) * count if transposed else strides,
-        padding=padding,
-        lhs_dilation=strides if transposed else None,
-        rhs_dilation=each(layer.dilation, count),
+        lax.rev(kernel, kernel_axes[2:]) if transposed else kernel,
+        window_strides=(1,) * count if transposed else layer._strides,
+        padding=pads,
+        lhs_dilation=layer._strides if transposed else None,
+        rhs_dilation=layer._dilation,
         dimension_numbers=lax.ConvDimensionNumbers(x_axes, kernel_axes, x_axes),
         feature_group_count=layer.groups,
         precision=layer.precision,

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import multiply
@@ -95,8 +94,7 @@ class Embed(Layer):
         x = self.check_floating(x, minimum_ndim=1)
         self.check_variables(trainables, {"embed": self._shape})
         if x.shape[-1] != self.embed_dim:
-            wanted = f"x of shape (..., {self.embed_dim})"
-            self.refuse(f"attend expects {wanted}, got {describe(x)}: project it to embed_dim first.")
+            self.expects("attend", f"x of shape (..., {self.embed_dim})", x, "project it to embed_dim first")
         return multiply(x, trainables["embed"], (1,)), non_trainables
 
     _shape = property(lambda self: (self.vocab_size, self.embed_dim))
@@ -105,4 +103,4 @@ class Embed(Layer):
         self.check_array(x)
         if not jnp.issubdtype(x.dtype, jnp.integer):
             mend = "pass ids, not one-hot vectors or features, for instance x.astype(jnp.int32)"
-            self.refuse(f"x expects integers, got {describe(x)}: {mend}.")
+            self.expects("x", "integers", x, mend)

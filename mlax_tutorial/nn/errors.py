@@ -21,24 +21,19 @@ class LayerError(ValueError):
         return f"{where}: {self.message}"
 
 
-def locate(error: Exception, place: str, child) -> None:
-    """Put ``place`` in front of the path that ``error`` carries; a foreign error carries it as a note."""
-    if isinstance(error, LayerError):
-        error.path = place + error.path
-        return
-    path, name, old = getattr(error, "_layer", ("", type(child).__name__, None))
-    note = f"This was raised in model{place}{path}.{name}."
-    error.__notes__ = [*(other for other in getattr(error, "__notes__", ()) if other != old), note]
-    error._layer = place + path, name, note
-
-
 @contextlib.contextmanager
 def located(place: str, child):
-    """Locate what is raised in here."""
+    """Put ``place`` in front of the path that what is raised in here carries; a foreign error carries it as a note."""
     try:
         yield
+    except LayerError as error:
+        error.path = place + error.path
+        raise
     except Exception as error:
-        locate(error, place, child)
+        path, name, old = getattr(error, "_layer", ("", type(child).__name__, None))
+        note = f"This was raised in model{place}{path}.{name}."
+        error.__notes__ = [*(other for other in getattr(error, "__notes__", ()) if other != old), note]
+        error._layer = place + path, name, note
         raise
 
 

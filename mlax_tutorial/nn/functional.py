@@ -1,11 +1,21 @@
 """``F`` and ``Flatten``: layers without variables."""
 
+import functools
 import math
 
-from mlax_tutorial.nn.elementwise import is_elementwise
+import jax
+
+from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.kinds import Function, Size, Switch
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import canonical
+
+# All that treat each element by itself, and take nothing but the input.
+ACTIVATIONS = (
+    "celu elu gelu hard_sigmoid hard_silu hard_tanh leaky_relu log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus "
+    "squareplus tanh"
+).split()
+ACTIVATIONS = frozenset(getattr(jax.nn, name) for name in ACTIVATIONS)
 
 
 class F(Layer):
@@ -15,12 +25,12 @@ class F(Layer):
       train_fn: a pure function of the input. Functions count by identity, and a
         ``functools.partial`` by its parts: ``F(partial(jax.nn.leaky_relu, negative_slope=0.2))`` written twice is the same layer.
       infer_fn: what to apply instead in ``inference_mode``; by default ``train_fn``.
-      decodes: whether the function treats each step of a sequence by itself, so that the layer may ``decode``; ``None`` is
-        where it is elementwise, which ``init_cache`` finds out.
+      decodes: whether the function treats each step of a sequence by itself, so that the layer may ``decode``. ``None`` is
+        yes for activations of ``jax.nn``, ``jax.nn.relu``, say, and partials of them, and no for all others.
 
     Raises:
-      LayerError: if ``inference_mode`` is traced and there is an ``infer_fn`` to choose; from ``init_cache``, if the
-        function is not elementwise and ``decodes`` is not set.
+      LayerError: if ``inference_mode`` is traced and there is an ``infer_fn`` to choose; from ``init_cache`` and
+        ``decode``, if the function is no such activation and ``decodes`` is not set.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -39,12 +49,15 @@ class F(Layer):
         self.check_inference_mode(inference_mode)
         return (self.infer_fn if inference_mode else self.train_fn)(canonical(x)), non_trainables
 
-    def _build_cache(self, records, path, length):
-        if self.decodes is None and not is_elementwise(self.infer_fn or self.train_fn, records[path][0]):
-            why = "the function is not elementwise, so it may mix steps, or depend on their place"
-            mend = "If it treats each step by itself, say nn.F(…, decodes=True)"
-            self.refuse(f"does not decode: {why}. {mend}.")
-        return ()
+    def check_decodes(self):
+        function = self.infer_fn or self.train_fn
+        function = function.func if isinstance(function, functools.partial) else function
+        if self.decodes is None and function not in ACTIVATIONS:
+            why = f"{show(function)} may mix steps, or depend on their place"
+            self.refuse(
+                f"does not decode: {why}. If it treats each step by itself, say nn.F(…, decodes=True)."
+            )
+        super().check_decodes()
 
 
 class Flatten(Layer):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.values import by_value
+from mlax_tutorial.nn.values import by_value, portable
 
 
 class Canonical(NamedTuple):
@@ -47,27 +47,65 @@ def _rule(annotation) -> Callable[[Any], Any]:
     return optional(_rule(others[0])) if last is type(None) and others else lambda value: value
 
 
-def canonicalize_fields(layer) -> None:
-    """Canonicalize all fields of a frozen dataclass in place, and store its value for ``==`` and hash."""
-    for field in dataclasses.fields(layer):
-        value, name = getattr(layer, field.name), f"{type(layer).__name__}: {field.name}"
-        static = "a traced value: hyperparameters are static, so build the layer outside the jitted function"
-        traced = isinstance(value, jax.core.Tracer)
+class Fields:
+    """Base of layers and optimizers: frozen dataclasses whose fields are canonical, and by which they print and pickle."""
+
+    _mistake = TypeError  # what an option given by its place raises
+
+    def __new__(cls, *values, **_):
+        fields = [field for field in dataclasses.fields(cls) if field.init]
+        first, *others = [field.name for field in fields if field.kw_only] or [None]
+        names = [field.name for field in fields if not field.kw_only]
+        if first and len(values) > len(names):  # PyTorch's second number is seldom ours
+            mend = f"write {cls.__name__}({', '.join([*names, f'{first}=…'])})"
+            mend += f", and likewise {', '.join(others)}" if others else ""
+            got = f"takes {len(names)} positional, {', '.join(names)}, got {show(values)}"
+            raise cls._mistake(f"{cls.__name__}: {got}: {mend}.")
+        return super().__new__(cls)
+
+    def _shown(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default is dataclasses.MISSING and not field.kw_only:
+                yield show(value)
+            elif field.init and not _is_same(value, field.default):
+                yield f"{field.name}={show(value)}"
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(self._shown())})"
+
+    def __getstate__(self):  # hashes of strings differ between processes, so they do not travel
+        return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def _is_same(value, default):
+    try:
+        return by_value(value) == by_value(default)
+    except TypeError:  # an array
+        return show(value) == show(default)
+
+
+def canonicalize_fields(owner, error: type[Exception] = ValueError) -> None:
+    """Canonicalize all fields of a frozen dataclass in place, and store the value of the static ones for ``==`` and hash."""
+    values = []
+    for field in dataclasses.fields(owner):
+        value, name = getattr(owner, field.name), f"{type(owner).__name__}: {field.name}"
+        static, traced = field.metadata.get("static", True), isinstance(value, jax.core.Tracer)
+        outside = "a traced value: it is static, so give it outside the jitted function"
         try:
             value = field.metadata.get("canonicalize", _rule(field.type))(value)
-            by_value(value)
-        except ValueError as error:
-            why = f"{error}, not {static}" if traced else error
-            raise ValueError(f"{name} {why}, got {show(value)}.") from None
+            values += [by_value(value)] if static else []
+        except ValueError as reason:
+            why = f"{reason}, not {outside}" if traced and static else reason
+            raise error(f"{name} {why}, got {show(value)}.") from None
         except TypeError:
             if traced:
-                raise ValueError(f"{name} must not be {static}.") from None
+                raise error(f"{name} must not be {outside}.") from None
             got = f"{type(value).__name__} {value!r}. Use a tuple for a list, or a function for an array"
-            why = "must be hashable, because layers are static under jax.jit"
-            raise TypeError(f"{name} {why}; got {got}.") from None
-        vars(layer)[field.name] = value
-    values = by_value(tuple(getattr(layer, field.name) for field in dataclasses.fields(layer)))
-    vars(layer).update(_value=values, _hash=hash((type(layer), values)))
+            why = "must be hashable, because it is static under jax.jit"
+            raise (TypeError if error is ValueError else error)(f"{name} {why}; got {got}.") from None
+        vars(owner)[field.name] = value
+    vars(owner).update(_value=tuple(values), _hash=hash((type(owner), *values)))
 
 
 def show(value) -> str:
@@ -77,7 +115,11 @@ def show(value) -> str:
         return f"partial({', '.join([show(value.func), *map(show, value.args), *keywords])})"
     if isinstance(value, jnp.dtype):
         return value.name
-    if isinstance(value, (jax.Array, np.ndarray)) and value.size > 8:
+    if isinstance(value, (jax.Array, np.ndarray)) and not isinstance(value, jax.core.Tracer):
+        if not value.ndim and jnp.issubdtype(value.dtype, jnp.floating):
+            return repr(float(str(value)))  # in as many digits as its dtype has
+        if value.size <= 8:
+            return repr(value) if value.ndim else str(value)
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     if isinstance(value, tuple):
         return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"

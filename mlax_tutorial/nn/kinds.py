@@ -11,13 +11,13 @@ from mlax_tutorial.nn.hyperparameters import Canonical
 from mlax_tutorial.nn.numeric import real
 
 
-def _number(convert: Callable, allowed: Callable, wanted: str) -> Callable[[Any], Any]:
-    """What ``convert`` makes of a value, if that is allowed; a bool, or NaN, never is."""
+def _rule(convert: Callable, allowed: Callable, wanted: str) -> Callable[[Any], Any]:
+    """What ``convert`` makes of a value, if that is allowed; NaN never is."""
 
     def canonicalize(value):
         try:
-            if not isinstance(value, bool) and allowed(number := convert(value)):
-                return number
+            if allowed(made := convert(value)):
+                return made
         except (TypeError, ValueError):
             pass
         raise ValueError(wanted)
@@ -26,21 +26,34 @@ def _number(convert: Callable, allowed: Callable, wanted: str) -> Callable[[Any]
     return canonicalize
 
 
+def _each(value) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _index(value) -> int:
+    if isinstance(value, bool):
+        raise TypeError("a bool counts nothing")
+    return operator.index(value)
+
+
+def _one(value) -> Any:
+    return value
+
+
 def integer(value, minimum: int = 1) -> int:
     """A Python ``int`` of at least ``minimum``; NumPy and concrete JAX integers are converted."""
     wanted = f"must be an integer of at least {minimum}"
-    return _number(operator.index, lambda number: number >= minimum, wanted)(value)
+    return _rule(_index, lambda number: number >= minimum, wanted)(value)
 
 
 def integers(value, minimum: int = 1) -> tuple[int, ...]:
     """A tuple of integers, from one or from several."""
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    return tuple(integer(item, minimum) for item in values)
+    return tuple(integer(item, minimum) for item in _each(value))
 
 
 # Counted from the end, so that any batch axes may stand in front.
 _NEGATIVE = "must be a negative integer, counted from the end: -1 is the last axis"
-axis_from_the_end = _number(operator.index, lambda axis: axis < 0, _NEGATIVE)
+axis_from_the_end = _rule(_index, lambda axis: axis < 0, _NEGATIVE)
 
 
 def trailing_sizes(value) -> tuple[int, ...]:
@@ -53,46 +66,41 @@ def trailing_sizes(value) -> tuple[int, ...]:
 
 def axes_from_the_end(value) -> tuple[int, ...]:
     """Negative integers in ascending order, from one or from a tuple or a list of them."""
-    values = value if isinstance(value, (tuple, list)) else (value,)
-    axes = tuple(sorted(map(axis_from_the_end, values)))
+    axes = tuple(sorted(map(axis_from_the_end, _each(value))))
     if len(set(axes)) < len(axes):
         raise ValueError("must be different from each other")
     return axes
 
 
-probability = _number(real, lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
-positive = _number(real, lambda number: 0 < number < float("inf"), "must be a finite number above 0")
+probability = _rule(real, lambda number: 0 <= number <= 1, "must be a number in [0, 1]")
+positive = _rule(real, lambda number: 0 < number < float("inf"), "must be a finite number above 0")
 # BatchNorm(64) would be an epsilon of 64.
 _SMALL = "must be above 0 and below 1 (how many features there are is no argument: init reads it off)"
-small = _number(real, lambda number: 0 < number < 1, _SMALL)
+small = _rule(real, lambda number: 0 < number < 1, _SMALL)
 
-
-def boolean(value) -> bool:
-    """A Python ``bool``."""
-    if not isinstance(value, bool):
-        raise ValueError("must be True or False")
-    return value
+boolean = _rule(_one, lambda value: isinstance(value, bool), "must be True or False")
+_FLOATING = "must be a floating-point dtype, such as jnp.float32"
+_floating = _rule(jnp.dtype, lambda dtype: jnp.issubdtype(dtype, jnp.floating), _FLOATING)
 
 
 def choice(*options: str) -> Callable[[Any], str]:
     """One of some strings."""
+    wanted = f"must be one of {', '.join(map(repr, options))}"
+    return _rule(_one, lambda value: isinstance(value, str) and value in options, wanted)
 
-    def choose(value):
-        if value not in options:
-            raise ValueError(f"must be one of {', '.join(map(repr, options))}")
-        return value
 
-    return choose
+def names(wanted: str, keep: bool = False) -> Callable[[Any], str | tuple[str, ...]]:
+    """A tuple of names, from one or from several; one alone may be kept as it is."""
+
+    def convert(value):
+        return value if keep and isinstance(value, str) else _each(value)
+
+    return _rule(convert, lambda found: found and all(isinstance(name, str) for name in found), wanted)
 
 
 def floating_dtype(value) -> Any:
     """A NumPy dtype object, the same whether it was written as a string, a scalar type or a dtype."""
-    try:
-        dtype = jnp.dtype(int if value is None else value)  # None would be float64
-    except TypeError:
-        dtype = jnp.dtype(int)
-    if not jnp.issubdtype(dtype, jnp.floating):
-        raise ValueError("must be a floating-point dtype, such as jnp.float32")
+    dtype = _floating(int if value is None else value)  # None would be float64
     if dtype == jnp.dtype("float64") and not jax.config.jax_enable_x64:
         raise ValueError('is float64, which JAX has only after jax.config.update("jax_enable_x64", True)')
     return dtype

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+from collections.abc import Callable
 from typing import Any, dataclass_transform
 
 import jax
@@ -10,13 +11,12 @@ from jax.dtypes import canonicalize_dtype
 
 from mlax_tutorial.nn.checks import Checks
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
+from mlax_tutorial.nn.hyperparameters import Fields, canonicalize_fields, checked, hyperparameter
 from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.values import by_value, portable
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))
-class Layer(Checks):
+class Layer(Checks, Fields):
     """Base of all layers. A subclass lists its hyperparameters as fields and writes ``init`` and ``fwd``.
 
     Subclassing makes the class a frozen dataclass and registers it with JAX as static, so an instance
@@ -27,7 +27,7 @@ class Layer(Checks):
         such children.
       inputs: names of the further inputs, besides ``x``, that ``init`` and ``fwd`` take as keywords.
       decodes: whether ``decode`` of some steps after the others equals ``fwd`` of the whole sequence. Set it where ``fwd``
-        treats each step by itself; a layer that remembers earlier steps writes ``decode`` and ``_build_cache``, too.
+        treats each step by itself; a layer that remembers earlier steps writes ``build_cache`` and ``decode``, too.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -45,6 +45,7 @@ class Layer(Checks):
     needs_key = False
     inputs = frozenset()
     decodes = False
+    holds_layers = False  # containers do
     _writes_init = _writes_inputs = False
     _reserved = frozenset({"inputs"})
 
@@ -57,22 +58,11 @@ class Layer(Checks):
         dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not cls._writes_init)(cls)
         cls.__setattr__ = cls.__delattr__ = _refuse_change
         jax.tree_util.register_static(cls)
-        cls._fields = tuple(field.name for field in dataclasses.fields(cls))
+        cls._fields = tuple(field.name for field in dataclasses.fields(cls) if field.init)
         if vars(cls).keys() & {"fwd", "forward"} and "decodes" not in vars(cls):
             cls.decodes = False  # said of another function, if it was said
         if "fwd" in vars(cls) and not cls._writes_inputs:
             cls.inputs = further_inputs(cls.fwd)
-
-    def __new__(cls, *values, **_):
-        fields = [field for field in dataclasses.fields(cls) if field.init]
-        by_name = [field.name for field in fields if field.kw_only]
-        if by_name and len(values) > len(fields) - len(by_name):  # PyTorch's second number is seldom ours
-            names = [field.name for field in fields if not field.kw_only]
-            mend = f"write {cls.__name__}({', '.join(names)}, {by_name[0]}=…), and likewise {', '.join(by_name[1:])}"
-            raise TypeError(
-                f"{cls.__name__}: takes {len(names)} positional, {', '.join(names)}, got {show(values)}: {mend}."
-            )
-        return super().__new__(cls)
 
     def __post_init__(self):
         canonicalize_fields(self)
@@ -135,6 +125,39 @@ class Layer(Checks):
         self.check_decodes()
         return self._build_cache(outline(self, x, inputs, jax.random.key(0)), "", length)
 
+    def build_cache(self, x, length: int, **inputs) -> Any:
+        """Make this layer's own part of the cache; a layer that remembers earlier steps writes it, beside :meth:`decode`.
+
+        Containers ask it of each layer inside, wherever it stands.
+
+        Args:
+          x, inputs: what the layer itself is given in the model: a ``jax.ShapeDtypeStruct`` each.
+          length: for how many steps there must be room.
+
+        Returns:
+          A pytree of arrays. What is called ``"place"`` in it, the number of steps that each row has seen, int32, of the shape of
+          the batch, :func:`with_place` may set.
+
+        Example: the sum of all steps so far.
+          >>> from mlax_tutorial import nn
+          >>> class Sum(nn.Layer):
+          ...     decodes = True
+          ...     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+          ...         return jnp.cumsum(x, axis=-2), non_trainables
+          ...     def build_cache(self, x, length):
+          ...         return jnp.zeros((*x.shape[:-2], 1, x.shape[-1]), x.dtype)
+          ...     def decode(self, x, trainables, non_trainables, cache):
+          ...         y = cache + jnp.cumsum(x, axis=-2)
+          ...         return y, y[..., -1:, :]
+          >>> import jax, jax.numpy as jnp
+          >>> model, x = nn.Series(nn.Linear(2), Sum()), jnp.ones((3, 1, 4))
+          >>> variables, cache = model.init(jax.random.key(0), x), model.init_cache(x, length=8)
+          >>> y, cache = model.decode(x, *variables, cache)
+          >>> jax.tree.map(jnp.shape, cache)
+          ((), (3, 1, 2))
+        """
+        return ()
+
     def decode(self, x, trainables, non_trainables, cache, **inputs) -> tuple[Any, Any]:
         """Apply the layer in inference to the next steps of a sequence; pure.
 
@@ -162,9 +185,8 @@ class Layer(Checks):
     def _outline(self, records, path, key, x, **inputs):
         """Phase one, inside ``jax.eval_shape``: note what this layer is given; return ``(y, *variables)``."""
         records[path] = jax.tree.map(abstract, (x, inputs))
-        init_key, fwd_key = jax.random.split(key)
-        trainables, non_trainables = self.check_pair("init", self.init(init_key, x, **inputs))
-        key, trainables = fwd_key if self.needs_key else None, records.cast(trainables)
+        trainables, non_trainables = self.check_pair("init", self.init(key, x, **inputs))
+        key, trainables = key if self.needs_key else None, records.cast(trainables)
         y, non_trainables = self.check_pair("fwd", self.fwd(x, trainables, non_trainables, key=key, **inputs))
         return y, trainables, non_trainables
 
@@ -174,8 +196,9 @@ class Layer(Checks):
         return self.init(key, x, **inputs)
 
     def _build_cache(self, records, path, length):
-        """Make the cache of a layer that decodes from what phase one noted."""
-        return ()
+        """The same for a cache."""
+        x, inputs = records[path]
+        return self.build_cache(x, length, **inputs)
 
     def __eq__(self, other):
         return self is other or (type(self) is type(other) and self._value == other._value)
@@ -183,22 +206,29 @@ class Layer(Checks):
     def __hash__(self):
         return self._hash
 
-    def __repr__(self):
-        shown = []
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.default is dataclasses.MISSING and not field.kw_only:
-                shown.append(show(value))
-            elif by_value(value) != by_value(field.default):
-                shown.append(f"{field.name}={show(value)}")
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __getstate__(self):  # hashes of strings differ between processes, so they do not travel
-        return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
-
     def __setstate__(self, state):
         vars(self).update(state)
         self.__post_init__()  # what a class derives from its fields, too: a container's children
+
+    def _rebuilt(self, **changes):
+        made = object.__new__(type(self))  # not by its constructor, which may have other parameters
+        held = {name: value for name, value in vars(self).items() if name in (*self._fields, "_replaced")}
+        made.__setstate__(held | changes)
+        return made
+
+    def with_children(self, function: Callable[[str, "Layer"], "Layer"]) -> "Layer":
+        """The same layer with ``function(place, child)`` in place of each layer that it holds; see also :func:`replace`."""
+
+        def one(place, value):
+            if type(value) is tuple:
+                return tuple(one(f"{place}[{i}]", item) for i, item in enumerate(value))
+            return function(place, value) if isinstance(value, Layer) else value
+
+        return self._rebuilt(**{name: one(f".{name}", getattr(self, name)) for name in self._fields})
+
+    def observe(self, x, trainables, non_trainables, **options) -> dict[str, Any]:
+        """What :func:`capture` may ask for besides the output, by name: nothing, for most layers. Takes what ``fwd`` takes."""
+        return {}
 
     def __copy__(self, *_):  # nothing can change, and a deep copy of a function may be another function
         return self
@@ -230,6 +260,11 @@ def _refuse_change(self, name, *_):
         f"{type(self).__name__}: {name} cannot be set, for a layer never changes: build another. In a class of your own, declare "
         f"{name} as a field (a line such as {name}: int in the class) in place of an __init__."
     )
+
+
+def wants(need, inference_mode) -> bool:
+    """Whether what ``needs_key``, or ``draws``, by ``need`` wants a key in this mode."""
+    return need == "always" or bool(need and inference_mode is not True)
 
 
 def check_layer(name: str, layer: Any) -> None:
@@ -275,5 +310,6 @@ class Records(dict):
 def outline(layer: Layer, x, inputs, key) -> Records:
     """Pass abstract values through ``layer``, and return what each leaf was given, by its path."""
     records, specs = Records(), jax.tree.map(abstract, (key, x, inputs))
-    jax.eval_shape(lambda key, x, inputs: layer._outline(records, "", key, x, **inputs)[0], *specs)
+    with jax.debug_key_reuse(False):  # shapes do not depend on keys, so one is enough for all
+        jax.eval_shape(lambda key, x, inputs: layer._outline(records, "", key, x, **inputs)[0], *specs)
     return records

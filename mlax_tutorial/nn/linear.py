@@ -1,4 +1,4 @@
-"""``Linear`` and ``Bias``, the two halves of the affine map, and ``Scaler``, the bias that multiplies."""
+"""``Linear`` and ``Bias``, the two halves of the affine map, and ``Scale``, the bias that multiplies."""
 
 import functools
 
@@ -63,19 +63,47 @@ class Linear(Layer):
     def init(self, key, x):
         self.check_init_key(key)
         x = self.check_floating(x, minimum_ndim=1)
-        shape, dtype = (x.shape[-1], self.out_features), self.param_dtype or x.dtype
-        kernel = self.initialize("kernel_initializer", key, shape, dtype)
+        shape = x.shape[-1], self.out_features
+        kernel = self.initialize("kernel_initializer", key, shape, self.param_dtype or x.dtype)
         return {"kernel": kernel.T if self.transposed_kernel else kernel}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         x = self.check_floating(x, minimum_ndim=1)
-        shape = (x.shape[-1], self.out_features)
+        shape = x.shape[-1], self.out_features
         self.check_variables(trainables, {"kernel": shape[::-1] if self.transposed_kernel else shape}, x=x)
         axes = (1,) if self.transposed_kernel else (0,)  # the kernel's axis that meets the input's last one
         return multiply(x, trainables["kernel"], axes, self.precision, self.accum_dtype), non_trainables
 
 
-class Bias(Layer):
+class _PerFeature(Layer):
+    """What :class:`Bias` and :class:`Scale` share: the trailing axes that their one array spans."""
+
+    in_features: TrailingSizes = (-1,)
+    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
+
+    def init(self, key, x):
+        self.check_init_key(key)
+        x, shape = self._span(x)
+        name = f"{self._leaf}_initializer"
+        return {self._leaf: self.initialize(name, key, shape, self.param_dtype or x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        x, shape = self._span(x)
+        self.check_variables(trainables, {self._leaf: shape})
+        return affine(x, self.accum_dtype or accumulator(x.dtype), **trainables), non_trainables
+
+    def _span(self, x):
+        """The input ``x``, checked, and the shape of the array."""
+        x = self.check_floating(x, minimum_ndim=len(self.in_features))
+        sizes = x.shape[len(x.shape) - len(self.in_features) :]
+        shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, self.in_features))
+        if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
+            mend = "use -1 where the size should come from the input"
+            self.expects(f"in_features={self.in_features}", f"trailing axes {shape}", x, mend)
+        return x, shape
+
+
+class Bias(_PerFeature):
     """Add a bias to the trailing axes: ``(..., *features) -> (..., *features)``.
 
     Args:
@@ -99,36 +127,24 @@ class Bias(Layer):
       {'bias': Array([0., 0., 0., 0.], dtype=float32)}
     """
 
-    in_features: TrailingSizes = (-1,)
     bias_initializer: Initializer = jax.nn.initializers.zeros
     accum_dtype: Dtype | None = None
     param_dtype: Dtype | None = None
-    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
-
-    def init(self, key, x):
-        self.check_init_key(key)
-        x, shape = _trailing_shape(self, x)
-        dtype = self.param_dtype or x.dtype
-        return {"bias": self.initialize("bias_initializer", key, shape, dtype)}, ()
-
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        x, shape = _trailing_shape(self, x)
-        self.check_variables(trainables, {"bias": shape})
-        return add_bias(x, trainables["bias"], self.accum_dtype or accumulator(x.dtype)), non_trainables
+    _leaf = "bias"
 
 
-class Scaler(Layer):
-    """Multiply the trailing axes by a scaler: ``(..., *features) -> (..., *features)``.
+class Scale(_PerFeature):
+    """Multiply the trailing axes by a scale: ``(..., *features) -> (..., *features)``.
 
-    The twin of :class:`Bias`; both together undo what a normalization took away, where that is of use.
+    The twin of :class:`Bias`; both together undo what a normalization took away, where that is of use; norms take ``affine=True`` for the two.
 
     Args:
-      in_features: the trailing axes that the scaler spans, as for :class:`Bias`: ``-1`` is a scaler per feature,
+      in_features: the trailing axes that the scale spans, as for :class:`Bias`: ``-1`` is a scale per feature,
         ``(-1, 1, 1)`` one per channel of channel-first images.
-      scaler_initializer: ``(key, shape, dtype) -> array``; ones by default.
-      accum_dtype: in which the gradient of the scaler is summed over the batch; ``None`` is float32 for half
+      scale_initializer: ``(key, shape, dtype) -> array``; ones by default.
+      accum_dtype: in which the gradient of the scale is summed over the batch; ``None`` is float32 for half
         precision, otherwise the input's.
-      param_dtype: of the scaler; by default the input's. ``fwd`` converts the scaler to the input's dtype.
+      param_dtype: of the scale; by default the input's. ``fwd`` converts the scale to the input's dtype.
 
     Raises:
       LayerError: if ``x`` is not floating, or has too few or other axes than ``in_features`` says.
@@ -136,27 +152,15 @@ class Scaler(Layer):
     Example:
       >>> import jax, jax.numpy as jnp
       >>> from mlax_tutorial import nn
-      >>> trainables, _ = nn.Scaler().init(jax.random.key(0), jnp.ones((2, 4)))
+      >>> trainables, _ = nn.Scale().init(jax.random.key(0), jnp.ones((2, 4)))
       >>> trainables
-      {'scaler': Array([1., 1., 1., 1.], dtype=float32)}
+      {'scale': Array([1., 1., 1., 1.], dtype=float32)}
     """
 
-    in_features: TrailingSizes = (-1,)
-    scaler_initializer: Initializer = jax.nn.initializers.ones
+    scale_initializer: Initializer = jax.nn.initializers.ones
     accum_dtype: Dtype | None = None
     param_dtype: Dtype | None = None
-    decodes = property(lambda self: self.in_features[-2:-1] in ((), (1,)))  # the same for every step
-
-    def init(self, key, x):
-        self.check_init_key(key)
-        x, shape = _trailing_shape(self, x)
-        dtype = self.param_dtype or x.dtype
-        return {"scaler": self.initialize("scaler_initializer", key, shape, dtype)}, ()
-
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        x, shape = _trailing_shape(self, x)
-        self.check_variables(trainables, {"scaler": shape})
-        return _scale(x, trainables["scaler"], self.accum_dtype or accumulator(x.dtype)), non_trainables
+    _leaf = "scale"
 
 
 # Functions of their own, so that JAX traces and differentiates each once for all layers of one shape: that halves the
@@ -171,30 +175,15 @@ def multiply(x, kernel, axes, precision=None, accum_dtype=None):
     return product.astype(x.dtype)
 
 
-@functools.partial(jax.jit, static_argnums=2, inline=True)
-def add_bias(x, bias, accum_dtype):
-    """Add a bias to the trailing axes of ``x``; its gradient is summed in ``accum_dtype``."""
-    return x + _broadcast(bias, x, accum_dtype)
+@functools.partial(jax.jit, static_argnums=1, inline=True)
+def affine(x, accum_dtype, scale=None, bias=None):
+    """``x * scale + bias``, or what there is of it, along the trailing axes; gradients are summed in ``accum_dtype``."""
 
+    def spread(parameter):
+        # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the parameter's gradient. Were the
+        # parameter rounded to the input's dtype before, so would be that sum, and in float16 a large one would be infinite.
+        axes = range(x.ndim - parameter.ndim, x.ndim)
+        return lax.broadcast_in_dim(parameter.astype(accum_dtype), x.shape, axes).astype(x.dtype)
 
-@functools.partial(jax.jit, static_argnums=2, inline=True)
-def _scale(x, scaler, accum_dtype):
-    return x * _broadcast(scaler, x, accum_dtype)
-
-
-def _broadcast(parameter, x, accum_dtype):
-    # Broadcast in accum_dtype: the transpose of broadcasting is the sum that makes the parameter's gradient. Were the
-    # parameter rounded to the input's dtype before, so would be that sum, and in float16 a large one would be infinite.
-    axes = range(x.ndim - parameter.ndim, x.ndim)
-    return lax.broadcast_in_dim(parameter.astype(accum_dtype), x.shape, axes).astype(x.dtype)
-
-
-def _trailing_shape(layer, x):
-    """The input ``x``, checked, and the shape of its bias or its scaler."""
-    x = layer.check_floating(x, minimum_ndim=len(layer.in_features))
-    sizes = x.shape[len(x.shape) - len(layer.in_features) :]
-    shape = tuple(size if wanted == -1 else wanted for size, wanted in zip(sizes, layer.in_features))
-    if any(wanted not in (1, size) for size, wanted in zip(sizes, shape)):
-        mend = "use -1 where the size should come from the input"
-        layer.expects(f"in_features={layer.in_features}", f"trailing axes {shape}", x, mend)
-    return x, shape
+    y = x if scale is None else x * spread(scale)
+    return y if bias is None else y + spread(bias)

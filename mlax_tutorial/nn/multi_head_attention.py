@@ -3,17 +3,19 @@
 import dataclasses
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, check_masks, rotary
+from mlax_tutorial.nn import attention
+from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, rotary
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.linear import add_bias, lecun_normal, multiply
+from mlax_tutorial.nn.linear import affine, lecun_normal, multiply
 from mlax_tutorial.nn.numeric import accumulator
 
 
@@ -21,10 +23,10 @@ class MultiHeadAttention(Layer):
     r"""Let every place look at every other: ``(..., length, features) -> (..., length, features)``.
 
     Each head has queries, keys and values of its own, :math:`y = \mathrm{softmax}(q k^T / \sqrt{d}) v`, and a last
-    kernel mixes the heads. The trainables are four kernels, ``query`` of shape ``(features, heads, head_dim)``, ``key`` and
-    ``value`` of shape ``(features, kv_heads, head_dim)``, and ``out`` of shape ``(heads, head_dim, features)``: the heads are
-    an axis of their own, along which the kernels may be sharded. With ``use_bias``, ``query_bias`` and so on, of the shapes
-    ``(heads, head_dim)``, ``(kv_heads, head_dim)`` and ``(features,)``.
+    kernel mixes the heads. The trainables are four kernels, ``query_kernel`` of shape ``(features, heads, head_dim)``,
+    ``key_kernel`` and ``value_kernel`` of shape ``(features, kv_heads, head_dim)``, and ``out_kernel`` of shape ``(heads,
+    head_dim, features)``: the heads are an axis of their own, along which the kernels may be sharded. With ``use_bias``,
+    ``query_bias`` and so on, of the shapes ``(heads, head_dim)``, ``(kv_heads, head_dim)`` and ``(features,)``.
 
     Further inputs, of ``init``, ``fwd`` and ``decode`` alike:
 
@@ -33,11 +35,15 @@ class MultiHeadAttention(Layer):
       ``present[..., None, :]``, of shape ``(..., 1, keys)``. A place that may look at nothing gets zeros;
     * ``bias``, ``(..., heads, length, keys)``: added to the logits. Minus infinity forbids, so a mask for each head is
       ``jnp.where(mask, 0.0, -jnp.inf)``;
-    * ``positions``, ``(..., length)``, for rotary positions: by default 0, 1, 2 and so on.
+    * ``positions``, ``(..., length)``, for rotary positions: by default 0, 1, 2 and so on;
+    * ``segments``, ``(..., length)``, integers: a place may look only at those of its own number, for several sequences that are
+      packed into one row; with a context a pair of such, for ``x`` and for the context. (They may need ``positions`` that begin
+      anew, too.) Not in ``decode``.
 
     ``decode`` handles causal attention, whose cache holds earlier keys and values (``mask`` and ``bias`` then speak of all
-    keys in the cache, whatever its ``length``), and cross attention, whose cache holds the keys and values of the context: the
-    first ``decode`` of a request gets the ``context``, later ones leave it out.
+    keys in the cache, whatever its ``length``) and in ``"place"`` how many each row has, which :func:`with_place` sets; and cross
+    attention, whose cache holds the keys and values of the context: the first ``decode`` of a request gets the ``context``, later
+    ones leave it out.
 
     Args:
       heads: how many heads of queries.
@@ -66,7 +72,7 @@ class MultiHeadAttention(Layer):
       >>> from mlax_tutorial import nn
       >>> layer, x = nn.MultiHeadAttention(heads=4, causal=True), jnp.ones((2, 10, 32))
       >>> trainables, _ = layer.init(jax.random.key(0), x)
-      >>> trainables["query"].shape, layer.fwd(x, trainables, ())[0].shape
+      >>> trainables["query_kernel"].shape, layer.fwd(x, trainables, ())[0].shape
       ((32, 4, 8), (2, 10, 32))
 
     One step after the other, with what came before in a cache:
@@ -108,56 +114,61 @@ class MultiHeadAttention(Layer):
 
     needs_key = property(lambda self: self.dropout > 0)
 
-    decodes = True  # causal, or with a context, which only _build_cache and decode know
+    decodes = True  # causal, or with a context, which only build_cache and decode know
 
     _kv_heads = property(lambda self: self.kv_heads or self.heads)
 
-    def init(self, key, x, *, context=None, mask=None, bias=None, positions=None):
+    def init(self, key, x, *, context=None, mask=None, bias=None, positions=None, segments=None):
         self.check_init_key(key)
-        self._check_inputs(x, context, mask, bias, positions)
-        shapes = self._shapes(x, x if context is None else context)
+        self._check_inputs(x, context, mask, bias, positions, segments)
+        shapes, dtype = self._shapes(x, x if context is None else context), self.param_dtype or x.dtype
 
-        def draw(key, name):
+        def draw(key, name, shape):
             if name.endswith("_bias"):
-                return self.initialize("bias_initializer", key, shapes[name], self.param_dtype or x.dtype)
-            inputs = 2 if name == "out" else 1  # how many axes flow in
-            size = math.prod(shapes[name][:inputs]), math.prod(shapes[name][inputs:])
-            kernel = self.initialize("kernel_initializer", key, size, self.param_dtype or x.dtype)
-            return kernel.reshape(shapes[name])
+                return self.initialize("bias_initializer", key, shape, dtype)
+            inputs = 2 if name == "out_kernel" else 1  # how many axes flow in
+            flat = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+            return self.initialize("kernel_initializer", key, flat, dtype).reshape(shape)
 
-        return {name: draw(key, name) for key, name in zip(jax.random.split(key, len(shapes)), shapes)}, ()
+        keys = jax.random.split(key, len(shapes))
+        return {name: draw(key, name, shape) for key, (name, shape) in zip(keys, shapes.items())}, ()
 
     def fwd(
-        self, x, trainables, non_trainables, *, context=None, mask=None, bias=None, positions=None,
+        self, x, trainables, non_trainables, *, context=None, mask=None, bias=None, positions=None, segments=None,
         key=None, inference_mode=False,
     ):  # fmt: skip
-        self._check_inputs(x, context, mask, bias, positions)
+        self._check_inputs(x, context, mask, bias, positions, segments)
         given = x if context is None else context
         self.check_variables(trainables, self._shapes(x, given))
-        query = self._project("query", x, trainables)
-        keys, values = (self._project(name, given, trainables) for name in ("key", "value"))
-        query, keys = self._turn(query, positions), self._turn(keys, positions)
-        key = self._dropout_key(key, inference_mode)
-        y = self._attend(query, keys, values, mask=mask, bias=bias, dropout_key=key)
+        heads = self._heads(x, given, trainables, positions)
+        key = self.training_key(key, inference_mode)
+        y = self._attend(*heads, mask=mask, bias=bias, segments=segments, dropout_key=key)
         return self._project("out", y, trainables), non_trainables
 
+    def observe(self, x, trainables, non_trainables, *, context=None, positions=None, **given):
+        """The weights of all heads, ``(..., heads, length, keys)``, before dropout, for ``nn.capture(model, "weights")``."""
+        query, keys, _ = self._heads(x, x if context is None else context, trainables, positions)
+        masks = {name: given.get(name) for name in ("mask", "bias", "segments")}
+        weights = attention.pair_weights(query, keys, **masks, **self._options)
+        return {"weights": weights.reshape(*x.shape[:-2], self.heads, *weights.shape[-2:])}
+
     def decode(
-        self, x, trainables, non_trainables, cache, *, context=None, mask=None, bias=None, positions=None
-    ):
+        self, x, trainables, non_trainables, cache, *, context=None, mask=None, bias=None, positions=None, segments=None
+    ):  # fmt: skip
+        if segments is not None:
+            self.refuse("decodes rows of one sequence each: leave segments out.")
         if not self.causal:
             return self._decode_across(x, trainables, cache, context, mask, bias)
         self._check_cache(x, cache)
         self._check_inputs(x, context, mask, bias, positions, keys=cache["key"].shape[-3])
         self.check_variables(trainables, self._shapes(x, x))
-        place, end = cache["place"], cache["place"] + x.shape[-2]
-        positions = place + jnp.arange(x.shape[-2]) if positions is None else positions
-        query, keys, values = (self._project(name, x, trainables) for name in ("query", "key", "value"))
-        query, keys = self._turn(query, positions), self._turn(keys, positions)
-        keys = lax.dynamic_update_slice_in_dim(cache["key"], keys, place, x.ndim - 2)
-        values = lax.dynamic_update_slice_in_dim(cache["value"], values, place, x.ndim - 2)
+        place = cache["place"]
+        steps = lax.broadcasted_iota(jnp.int32, x.shape[:-1], place.ndim) + place[..., None]
+        query, keys, values = self._heads(x, x, trainables, steps if positions is None else positions)
+        keys, values = _write(cache["key"], keys, place), _write(cache["value"], values, place)
         y = self._attend(query, keys, values, mask=mask, bias=bias, offset=place)
-        y = _or_nan(self._project("out", y, trainables), end <= keys.shape[-3])
-        return y, {"key": keys, "value": values, "place": end}
+        y = _or_nan(self._project("out", y, trainables), steps < keys.shape[-3])
+        return y, {"key": keys, "value": values, "place": place + x.shape[-2]}
 
     def _decode_across(self, x, trainables, cache, context, mask, bias):
         if context is not None:
@@ -170,60 +181,58 @@ class MultiHeadAttention(Layer):
         y = self._attend(query, cache["key"], cache["value"], mask=mask, bias=bias)
         return self._project("out", y, trainables), cache
 
-    def _build_cache(self, records, path, length):
-        x, inputs = records[path]
-        if inputs.get("context") is not None:
+    def build_cache(self, x, length, *, context=None, **inputs):
+        if context is not None:
             return ()  # until the first decode brings the context
         if not self.causal:
             mend = "set causal=True, or for cross attention give init_cache the context"
             self.refuse(f"does not decode, for each place looks at later ones: {mend}.")
         shape = (*x.shape[:-2], length, self._kv_heads, self._head_dim(x))
         parts = {name: jnp.zeros(shape, x.dtype) for name in ("key", "value")}
-        return parts | {"place": jnp.zeros((), jnp.int32)}
+        return parts | {"place": jnp.zeros(x.shape[:-2], jnp.int32)}
 
     def _shapes(self, x, context):
         features, head_dim = x.shape[-1], self._head_dim(x)
-        shapes = {"query": (features, self.heads, head_dim)}
-        shapes |= {name: (context.shape[-1], self._kv_heads, head_dim) for name in ("key", "value")}
-        shapes["out"] = (self.heads, head_dim, features)
+        given = context.shape[-1], self._kv_heads, head_dim
+        shapes = {"query": (features, self.heads, head_dim), "key": given, "value": given}
+        shapes["out"] = self.heads, head_dim, features
+        kernels = {f"{name}_kernel": shape for name, shape in shapes.items()}
         biases = {f"{name}_bias": shape[2 if name == "out" else 1 :] for name, shape in shapes.items()}
-        return shapes | biases if self.use_bias else shapes
+        return kernels | biases if self.use_bias else kernels
 
     def _project(self, name, x, trainables):
-        y = multiply(x, trainables[name], (0, 1) if name == "out" else (0,), self.precision)
-        return add_bias(y, trainables[f"{name}_bias"], accumulator(x.dtype)) if self.use_bias else y
+        y = multiply(x, trainables[f"{name}_kernel"], (0, 1) if name == "out" else (0,), self.precision)
+        return affine(y, accumulator(x.dtype), bias=trainables[f"{name}_bias"]) if self.use_bias else y
 
-    def _turn(self, x, positions):
-        if self.rotary_base is None:
-            return x
-        return rotary(x, jnp.arange(x.shape[-3]) if positions is None else positions, self.rotary_base)
+    def _heads(self, x, given, trainables, positions):
+        """Queries of ``x``; keys and values of what is given to look at."""
+        inputs = ("query", x), ("key", given), ("value", given)
+        query, keys, values = (self._project(*each, trainables) for each in inputs)
+        if self.rotary_base is not None:
+            positions = jnp.arange(x.shape[-2]) if positions is None else positions
+            query, keys = (rotary(heads, positions, self.rotary_base) for heads in (query, keys))
+        return query, keys, values
+
+    _options = property(lambda self: {name: getattr(self, name) for name in attention.OPTIONS})
 
     def _attend(self, query, keys, values, dropout_key=None, **options):
-        options |= {"causal": self.causal, "window": self.window}
-        options |= {"accum_dtype": self.accum_dtype, "precision": self.precision}
+        options |= self._options
         if self.chunk_size is not None:
             return attend_in_chunks(query, keys, values, chunk_size=self.chunk_size, **options)
         if self.implementation is not None:
             return attend_by_jax(query, keys, values, implementation=self.implementation, **options)
         return attend(query, keys, values, dropout=self.dropout, dropout_key=dropout_key, **options)
 
-    def _dropout_key(self, key, inference_mode):
-        if self.dropout > 0:
-            self.check_inference_mode(inference_mode)
-            if not inference_mode:
-                self.check_key(key)
-                return key
-
     def _head_dim(self, x):
         if self.head_dim is None and (not x.shape[-1] or x.shape[-1] % self.heads):
             wanted, mend = f"features that {self.heads} heads share evenly", "give other heads, or head_dim"
-            self.refuse(f"expects {wanted}, got {describe(x)}: {mend}.")
+            self.expects("x", wanted, x, mend)
         head_dim = self.head_dim or x.shape[-1] // self.heads
         if self.rotary_base is not None and head_dim % 2:
             self.refuse(f"turns pairs of features, but head_dim is {head_dim}: choose an even one.")
         return head_dim
 
-    def _check_inputs(self, x, context, mask, bias, positions, keys=None):
+    def _check_inputs(self, x, context, mask, bias, positions, segments=None, keys=None):
         self.check_floating(x, minimum_ndim=2)
         if context is not None:
             if self.causal or self.window is not None or self.rotary_base is not None:
@@ -231,25 +240,71 @@ class MultiHeadAttention(Layer):
             self.check_floating(context, minimum_ndim=2)
             if abstract(context).dtype != abstract(x).dtype or context.shape[:-2] != x.shape[:-2]:
                 wanted = f"the batch axes and dtype of x, {describe(x)}"
-                self.refuse(f"context expects {wanted}, got {describe(context)}.")
+                self.expects("context", wanted, context, "reshape or convert it")
         if positions is not None and self.rotary_base is None:
             self.refuse("positions are for rotary layers: give rotary_base, or add an nn.Embed of them to x.")
+        if positions is not None:
+            mend = "one for each step"
+            attention.check_steps(self.refuse, "positions", positions, x.shape[:-2], x.shape[-2], mend)
         keys = keys or (x if context is None else context).shape[-2]
-        check_masks(self.refuse, mask, bias, x.shape[:-2], self.heads, x.shape[-2], keys)
+        sizes = x.shape[:-2], self.heads, x.shape[-2], keys
+        attention.check_masks(self.refuse, mask, bias, segments, *sizes)
 
     def _check_cache(self, x, cache):
         self.check_names(cache, ("key", "value", "place"), "cache")
         got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
-        if got[:-3] != x.shape[:-2] or got[-2:] != rest:
+        if got[:-3] + got[-2:] != x.shape[:-2] + rest:
             shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
-            mend = "make one with init_cache for this batch"
-            self.expects("cache['key']", f"shape ({shape})", cache["key"], mend)
+            self.expects(
+                "cache['key']", f"shape ({shape})", cache["key"], "make one with init_cache for this batch"
+            )
         if x.shape[-2] > got[-3]:
             room = f"the cache has room for {got[-3]}: give init_cache a greater length"
             self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")
 
 
-@functools.partial(jax.jit, inline=True)  # so that eagerly, too, the NaN is a constant of a program
+# Functions of their own, so that eagerly, too, their constants are a program's.
+
+
+@functools.partial(jax.jit, inline=True)
+@functools.partial(jnp.vectorize, signature="(l,h,d),(s,h,d),()->(l,h,d)")
+def _write(cache, new, place):
+    """Put new steps into each row of the cache, from its own place on."""
+    return lax.dynamic_update_slice_in_dim(cache, new, place, axis=0)
+
+
+@functools.partial(jax.jit, inline=True)
 def _or_nan(y, fits):
     """Past the end of the cache, JAX would overwrite the last places without a word."""
-    return jnp.where(fits, y, jnp.asarray(jnp.nan, y.dtype))
+    return jnp.where(jnp.all(fits, axis=-1)[..., None, None], y, jnp.asarray(jnp.nan, y.dtype))
+
+
+def with_place(cache: Any, place: Any) -> Any:
+    """The cache of a model with every row at another place: for rows that have seen different numbers of steps.
+
+    A batch of prompts that are padded at the end is decoded at once, and then each row goes on from the end of its own prompt.
+    What the padding left in the cache is overwritten before it is looked at. So it is for causal attention; a recurrent state
+    or that of a convolution has seen the padding (decode such prompts a step at a time, as ``generation.generate`` does).
+
+    Args:
+      cache: what ``init_cache`` or ``decode`` returned.
+      place: how many steps count, integers of the shape of the batch, or one for all.
+
+    Returns:
+      A cache with the same arrays, but for those called ``"place"``.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> layer, x = nn.MultiHeadAttention(2, causal=True), jnp.ones((3, 5, 8))
+      >>> trainables, _ = layer.init(jax.random.key(0), x)
+      >>> _, cache = layer.decode(x, trainables, (), layer.init_cache(x[:, :1], length=9))
+      >>> cache["place"].tolist(), nn.with_place(cache, jnp.array([5, 2, 4]))["place"].tolist()
+      ([5, 5, 5], [5, 2, 4])
+    """
+
+    def one(path, leaf):
+        is_place = path and getattr(path[-1], "key", None) == "place"
+        return jnp.broadcast_to(jnp.asarray(place, leaf.dtype), leaf.shape) if is_place else leaf
+
+    return jax.tree_util.tree_map_with_path(one, cache)

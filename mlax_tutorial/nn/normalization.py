@@ -1,10 +1,9 @@
 """Normalization: subtract the mean, divide by the standard deviation. The layers differ in what they average over.
 
-As a ``Linear`` is followed by a ``Bias``, so a normalization is followed by a ``Scaler`` and a ``Bias``, where the next layer
-does not undo them anyway. ``BatchNorm`` and ``GroupNorm`` can hold both themselves, since there it saves passes over memory. (In
-the others, which average over the very axis that a scale spans, it would add some.) ::
+As a ``Linear`` is followed by a ``Bias``, so a normalization is followed by a ``Scale`` and a ``Bias``, where the next layer
+does not undo them anyway. Each of them holds both itself if it is told ``affine=True``: the same map, rounded once. ::
 
-    nn.Series(nn.Linear(256), nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.F(jax.nn.relu))
+    nn.Series(nn.Linear(256), nn.LayerNorm(affine=True), nn.F(jax.nn.relu))
 """
 
 import dataclasses
@@ -17,21 +16,55 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.nn.errors import LayerError, describe
+from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
-from mlax_tutorial.nn.kinds import Axis, Dtype, Epsilon, Probability, Size, Switch
+from mlax_tutorial.nn.kinds import Axis, Dtype, Epsilon, Probability, Size, Switch, names
 from mlax_tutorial.nn.layer import Layer, abstract
+from mlax_tutorial.nn.linear import affine
 from mlax_tutorial.nn.numeric import accumulator
 
-
-def _axis_name(value):
-    names = tuple(value) if isinstance(value, (tuple, list)) else (value,)
-    if not names or not all(isinstance(name, str) for name in names):
-        raise ValueError("must be the name of a mapped axis, a tuple of names, or None")
-    return value if isinstance(value, str) else names
+_AXIS_NAME = optional(names("must be the name of a mapped axis, a tuple of names, or None", keep=True))
 
 
-class BatchNorm(Layer):
+class _Norm(Layer):
+    """What all share: the dtype of the statistics; and a scale and a bias, if they are asked for, of the shape ``_features``."""
+
+    _leaves = {"scale": jnp.ones, "bias": jnp.zeros}
+
+    def init(self, key, x):
+        x, names = self.check_input(x), self._leaves if self.affine else ()
+        dtype = self.param_dtype or x.dtype
+        return {name: self._leaves[name](self._features(x), dtype) for name in names} or (), ()
+
+    def _features(self, x):
+        return (x.shape[self.channel_axis],)
+
+    def _affine(self, x, trainables):
+        """Scale and bias, checked, if the layer holds them, or else none."""
+        trainables, names = (trainables, self._leaves) if self.affine else ({}, ())
+        self.check_variables(trainables, dict.fromkeys(names, self._features(x)))
+        return trainables
+
+    def _per_channel(self, x, trainables, dtype, shape, others):
+        """The same in ``dtype``, of ``shape``, with axes of size 1 at ``others``."""
+        parts = self._affine(x, trainables).items()
+        return {name: jnp.expand_dims(leaf.astype(dtype).reshape(shape), others) for name, leaf in parts}
+
+    def _widen(self, x):
+        """The input in the dtype of the statistics, in which epsilon must be more than 0: a constant would be 0 / 0."""
+        dtype = jnp.dtype(self.accum_dtype or accumulator(x.dtype))
+        if np.asarray(self.epsilon, dtype) == 0:
+            mend = "make it larger, or accum_dtype=jnp.float32"
+            self.refuse(f"epsilon={self.epsilon} is 0 in {dtype}, accum_dtype: {mend}.")
+        return x.astype(dtype)
+
+    def _check_count(self, x, count, of, mend):
+        """Refuse the statistics of a single value: whatever it is, it would become 0."""
+        if count == 1:
+            self.expects("x", f"more than one value for each {of}", x, mend)
+
+
+class BatchNorm(_Norm):
     r"""Normalize each channel over the batch and all other axes: ``(..., channels) -> (..., channels)``.
 
     .. math:: y = (x - \mu) / \sqrt{\sigma^2 + \epsilon}
@@ -49,7 +82,7 @@ class BatchNorm(Layer):
     ``shard_map``, each example or shard is normalized alone and has running averages of its own, unless ``axis_name`` says
     over which axes to average. (Under ``jit``, a batch that lies on several devices is still one batch.)
 
-    A bias in front of it is lost, since the mean is subtracted. For one behind it, and a scale, let a :class:`Scaler` and a
+    A bias in front of it is lost, since the mean is subtracted. For one behind it, and a scale, let a :class:`Scale` and a
     :class:`Bias` follow, or ask for ``affine=True``: the same numbers, but the scale joins the factor :math:`1 / \sigma` of its
     channel before either meets the data. That saves passes over memory, mostly backward; the training step of a small
     residual network took 0.85 of the time on a CPU.
@@ -90,49 +123,51 @@ class BatchNorm(Layer):
     epsilon: Epsilon = 1e-5
     momentum: Probability = 0.9
     channel_axis: Axis = -1
-    axis_name: str | tuple[str, ...] | None = hyperparameter(optional(_axis_name), default=None)
+    axis_name: str | tuple[str, ...] | None = hyperparameter(_AXIS_NAME, default=None)
     affine: Switch = False
     accum_dtype: Dtype | None = None
     param_dtype: Dtype | None = None
 
     def init(self, key, x):
         self.check_init_key(key)
-        x = self.check_floating(x, minimum_ndim=-self.channel_axis)
-        shape, dtype = (x.shape[self.channel_axis],), self.accum_dtype or accumulator(x.dtype)
-        return _identity(self, x), {"mean": jnp.zeros(shape, dtype), "variance": jnp.ones(shape, dtype)}
+        x = self.check_input(x)
+        shape, dtype = self._features(x), self.accum_dtype or accumulator(x.dtype)
+        running = {"mean": jnp.zeros(shape, dtype), "variance": jnp.ones(shape, dtype)}
+        return super().init(key, x)[0], running
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        x, affine = self._check(x, trainables, non_trainables, inference_mode)
-        axes = tuple(axis for axis in range(x.ndim) if axis != x.ndim + self.channel_axis)
-        wide = _wide(self, x)
+        x = self.check_input(x)
+        self.check_inference_mode(inference_mode)
+        averages = dict.fromkeys(("mean", "variance"), self._features(x))
+        self.check_variables(non_trainables, averages, "non_trainables")
+        axes, wide = (
+            tuple(axis for axis in range(x.ndim) if axis != x.ndim + self.channel_axis),
+            self._widen(x),
+        )
+        affine = self._per_channel(x, trainables, wide.dtype, -1, axes)
         if inference_mode or x.size == 0:
-            running = (non_trainables[name].astype(wide.dtype) for name in ("mean", "variance"))
+            running = (non_trainables[name].astype(wide.dtype) for name in averages)
             mean, variance = (jnp.expand_dims(value, axes) for value in running)
         else:
             mean, variance = self._moments(wide, axes)
             batch = {"mean": jnp.squeeze(mean, axes), "variance": jnp.squeeze(variance, axes)}
             non_trainables = {name: self._follow(non_trainables[name], batch[name]) for name in batch}
-        affine = {name: jnp.expand_dims(affine[name].astype(wide.dtype), axes) for name in affine}
         return standardize(wide, mean, variance, self.epsilon, **affine).astype(x.dtype), non_trainables
 
     decodes = property(lambda self: self.channel_axis != -2)
 
-    def _check(self, x, trainables, non_trainables, inference_mode):
-        x = self.check_floating(x, minimum_ndim=-self.channel_axis)
-        self.check_inference_mode(inference_mode)
-        averages = dict.fromkeys(("mean", "variance"), (x.shape[self.channel_axis],))
-        self.check_variables(non_trainables, averages, "non_trainables")
-        return x, _affine(self, x, trainables)
+    def check_input(self, x):
+        return self.check_floating(x, minimum_ndim=-self.channel_axis)
 
     def _moments(self, x, axes):
         try:
             shards = 1 if self.axis_name is None else lax.axis_size(self.axis_name)
         except NameError as error:
             mend = "train inside jax.vmap(…, axis_name=…) or jax.shard_map over an axis of its name, or leave it out"
-            message = f"axis_name={self.axis_name!r} names no axis here ({error}): {mend}."
-            raise LayerError(type(self).__name__, message) from None
+            self.refuse(f"axis_name={self.axis_name!r} names no axis here ({error}): {mend}.")
         mend = "give a larger batch, average over a mapped one by axis_name, or set inference_mode=True"
-        _check_count(self, x, shards * math.prod(x.shape[axis] for axis in axes), "channel in training", mend)
+        count = shards * math.prod(x.shape[axis] for axis in axes)
+        self._check_count(x, count, "channel in training", mend)
         return moments(x, axes, self.axis_name)
 
     def _follow(self, running, batch):
@@ -148,16 +183,26 @@ class BatchNorm(Layer):
         return x, *self.init(key, x)
 
 
-class _OverFeatures(Layer):
+class _OverFeatures(_Norm):
     """What LayerNorm and RMSNorm share."""
 
     axes: Size = 1
     epsilon: Epsilon = 1e-5
     accum_dtype: Dtype | None = None
+    affine: Switch = False
+    param_dtype: Dtype | None = None
 
     def check_input(self, x):
         mend = f"axes={self.axes} is over how many axes the features lie; how many there are is no argument, init reads it off"
         return self.check_floating(x, self.axes, mend=mend)
+
+    def _features(self, x):
+        return x.shape[len(x.shape) - self.axes :]
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        x = self.check_input(x)
+        y = self._normalize(self._widen(x), tuple(range(x.ndim - self.axes, x.ndim)))
+        return affine(y, y.dtype, **self._affine(x, trainables)).astype(x.dtype), non_trainables
 
     decodes = property(lambda self: self.axes == 1)
 
@@ -168,17 +213,20 @@ class LayerNorm(_OverFeatures):
     .. math:: y = (x - \mu) / \sqrt{\sigma^2 + \epsilon}
 
     with the mean and the biased variance over the features. Training and inference are the same, and examples do not
-    mix. No trainables: let a :class:`Scaler` and a :class:`Bias` follow.
+    mix.
 
     Args:
       axes: how many trailing axes hold the features.
       epsilon: added to the variance; between 0 and 1.
       accum_dtype: dtype of the statistics, and of the normalization up to its result; ``None`` is float32 for half
         precision, otherwise the input's.
+      affine: multiply each feature by a scale and add a bias, before the result is rounded. They start as 1 and 0, and are the trainables,
+        ``{"scale": …, "bias": …}``; otherwise there are none.
+      param_dtype: of scale and bias; by default the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes or one feature alone, or ``epsilon`` is 0 in
-        ``accum_dtype``.
+      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes or one feature alone, ``epsilon`` is 0 in
+        ``accum_dtype``, or the trainables do not fit ``x``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -190,16 +238,10 @@ class LayerNorm(_OverFeatures):
     Reference: Ba, Kiros and Hinton, *Layer Normalization* (2016).
     """
 
-    decodes = _OverFeatures.decodes
-
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        x = self.check_input(x)
-        axes, wide = tuple(range(x.ndim - self.axes, x.ndim)), _wide(self, x)
-        _check_count(
-            self, x, math.prod(x.shape[-self.axes :]), "example", "leave it out, or normalize over more axes"
-        )
-        mean, variance = moments(wide, axes)
-        return standardize(wide, mean, variance, self.epsilon).astype(x.dtype), non_trainables
+    def _normalize(self, x, axes):
+        mend = "leave it out, or normalize over more axes"
+        self._check_count(x, math.prod(self._features(x)), "example", mend)
+        return standardize(x, *moments(x, axes), self.epsilon)
 
 
 class RMSNorm(_OverFeatures):
@@ -207,17 +249,20 @@ class RMSNorm(_OverFeatures):
 
     .. math:: y = x / \sqrt{\overline{x^2} + \epsilon}
 
-    A :class:`LayerNorm` that leaves the mean alone, which saves one pass over the data. No trainables: let a
-    :class:`Scaler` follow.
+    A :class:`LayerNorm` that leaves the mean alone, which saves one pass over the data.
 
     Args:
       axes: how many trailing axes hold the features.
       epsilon: added to the mean square; between 0 and 1.
       accum_dtype: dtype of the mean square, and of the normalization up to its result; ``None`` is float32 for half
         precision, otherwise the input's. (In float16 the square of 256 is infinite.)
+      affine: multiply each feature by a scale, before the result is rounded. It starts as 1, and is the trainables,
+        ``{"scale": …}``; otherwise there are none.
+      param_dtype: of the scale; by default the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes, or ``epsilon`` is 0 in ``accum_dtype``.
+      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes, ``epsilon`` is 0 in ``accum_dtype``, or the
+        trainables do not fit ``x``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -229,24 +274,20 @@ class RMSNorm(_OverFeatures):
     Reference: Zhang and Sennrich, *Root Mean Square Layer Normalization* (2019).
     """
 
-    decodes = _OverFeatures.decodes
+    _leaves = {"scale": jnp.ones}
 
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        x = self.check_input(x)
-        wide = _wide(self, x)
-        square = _average(jnp.square(wide), tuple(range(x.ndim - self.axes, x.ndim)))
-        y = wide * lax.rsqrt(square + jnp.asarray(self.epsilon, wide.dtype))
-        return y.astype(x.dtype), non_trainables
+    def _normalize(self, x, axes):
+        return x * lax.rsqrt(_average(jnp.square(x), axes) + jnp.asarray(self.epsilon, x.dtype))
 
 
-class GroupNorm(Layer):
+class GroupNorm(_Norm):
     r"""Normalize each example over its places and over groups of channels: ``(..., *places, channels)``, the same out.
 
     .. math:: y = (x - \mu) / \sqrt{\sigma^2 + \epsilon}
 
     The channels fall into ``groups`` of neighbors, and each group has a mean and a biased variance, over all places.
     One group for each channel is *instance normalization*, one group in all a :class:`LayerNorm` over ``axes``. Training
-    and inference are the same, and examples do not mix. Let a :class:`Scaler` and a :class:`Bias` follow, or ask for
+    and inference are the same, and examples do not mix. Let a :class:`Scale` and a :class:`Bias` follow, or ask for
     ``affine=True``: the same numbers, but the scale joins the factor :math:`1 / \sigma` of its channel before either meets the data,
     which saves passes over memory: a training step on 32 images of 28 x 28 x 32 makes 16 in place of 22 on a CPU.
 
@@ -289,25 +330,18 @@ class GroupNorm(Layer):
         if -self.channel_axis > self.axes:
             self.refuse(f"channel_axis must be one of {self.axes} trailing axes, got {self.channel_axis}.")
 
-    def init(self, key, x):
-        x = self.check_input(x)
-        return _identity(self, x), ()
-
     decodes = property(lambda self: self.axes == 1)
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         x = self.check_input(x)
-        affine, axis = _affine(self, x, trainables), x.ndim + self.channel_axis
+        axis = x.ndim + self.channel_axis
         channels = self.groups, x.shape[axis] // self.groups
-        wide = _wide(self, x)
-        wide = wide.reshape(*x.shape[:axis], *channels, *x.shape[axis + 1 :])
+        wide = self._widen(x).reshape(*x.shape[:axis], *channels, *x.shape[axis + 1 :])
         axes = tuple(other for other in range(x.ndim - self.axes, wide.ndim) if other != axis)
-        _check_count(self, x, math.prod(wide.shape[axis] for axis in axes), "group", "make fewer groups")
-        mean, variance = moments(wide, axes)
+        self._check_count(x, math.prod(wide.shape[axis] for axis in axes), "group", "make fewer groups")
         others = tuple(other for other in range(wide.ndim) if other not in (axis, axis + 1))
-        affine = {name: affine[name].astype(wide.dtype).reshape(channels) for name in affine}
-        affine = {name: jnp.expand_dims(affine[name], others) for name in affine}
-        y = standardize(wide, mean, variance, self.epsilon, **affine)
+        affine = self._per_channel(x, trainables, wide.dtype, channels, others)
+        y = standardize(wide, *moments(wide, axes), self.epsilon, **affine)
         return y.reshape(x.shape).astype(x.dtype), non_trainables
 
     def check_input(self, x):
@@ -316,35 +350,6 @@ class GroupNorm(Layer):
             got = f"the {channels} channels (axis {self.channel_axis}), got {describe(x)}"
             self.refuse(f"groups={self.groups} must divide {got}: choose a divisor, or another channel_axis.")
         return x
-
-
-def _wide(layer, x):
-    """The input in the dtype of the statistics, in which epsilon must be more than 0: a constant would be 0 / 0."""
-    dtype = jnp.dtype(layer.accum_dtype or accumulator(x.dtype))
-    if np.asarray(layer.epsilon, dtype) == 0:
-        layer.refuse(
-            f"epsilon={layer.epsilon} is 0 in {dtype}, accum_dtype: make it larger, or accum_dtype=jnp.float32."
-        )
-    return x.astype(dtype)
-
-
-def _check_count(layer, x, count, of, mend):
-    """Refuse the statistics of a single value: whatever it is, it would become 0."""
-    if count == 1:
-        layer.expects("x", f"more than one value for each {of}", x, mend)
-
-
-def _identity(layer, x):
-    """The scale and the bias that a layer begins with, if it is to hold them."""
-    shape, dtype = (x.shape[layer.channel_axis],), layer.param_dtype or x.dtype
-    return {"scale": jnp.ones(shape, dtype), "bias": jnp.zeros(shape, dtype)} if layer.affine else ()
-
-
-def _affine(layer, x, trainables):
-    """Scale and bias, if the layer holds them, or else none."""
-    trainables, names = (trainables, ("scale", "bias")) if layer.affine else ({}, ())
-    layer.check_variables(trainables, dict.fromkeys(names, (x.shape[layer.channel_axis],)))
-    return trainables
 
 
 # Traced and differentiated once for all layers of one shape, like the functions of Linear.

@@ -73,6 +73,17 @@ def varying_like(tree: Any, *others: Any) -> Any:
     return jax.tree.map(one, tree)
 
 
+def steps(x: Any) -> tuple[int, ...]:
+    """The shape of the steps that ``x`` holds, ``(..., length)``: integers are ids, all else has features besides.
+
+    >>> import jax.numpy as jnp
+    >>> steps(jnp.ones((2, 5), int)), steps(jnp.ones((2, 5, 8)))
+    ((2, 5), (2, 5))
+    """
+    x = jax.tree.leaves(x)[0]
+    return x.shape if jnp.issubdtype(x.dtype, jnp.integer) else x.shape[:-1]
+
+
 def is_real(dtype) -> bool:
     """Whether numbers of ``dtype`` are real: integers or floating-point, neither bool nor complex nor keys."""
     return jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.floating)
@@ -86,6 +97,11 @@ def is_array(leaf) -> bool:
 def is_key(leaf) -> bool:
     """Whether ``leaf`` is an array of typed random keys, or the outline of one."""
     return is_array(leaf) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def key_bits(leaf):
+    """Typed random keys as their bits, which are numbers; anything else as it is."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
 
 
 def is_floating(leaf) -> bool:

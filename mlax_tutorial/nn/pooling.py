@@ -1,4 +1,4 @@
-"""``MaxPool``, ``AvgPool`` and ``SumPool``: one number for each window."""
+"""``MaxPool``, ``AvgPool`` and ``SumPool``: one number for each window; and ``Upsample``, the other way."""
 
 import functools
 import math
@@ -10,10 +10,10 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
-from mlax_tutorial.nn.kinds import Dtype, Switch, axes_from_the_end
+from mlax_tutorial.nn.kinds import Dtype, Switch, axes_from_the_end, choice
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator
-from mlax_tutorial.nn.windows import SAME, EachAxis, Window, check_room, each, padding, pads, settle
+from mlax_tutorial.nn.windows import SAME, EachAxis, Sliding, Window, padding
 
 
 def _ascending(value):
@@ -24,7 +24,7 @@ def _ascending(value):
     return axes
 
 
-class _Pool(Layer):
+class _Pool(Sliding):
     """What the three share: which windows there are."""
 
     window_shape: Window
@@ -34,35 +34,27 @@ class _Pool(Layer):
 
     def __post_init__(self):
         super().__post_init__()
-        count = len(self.window_shape)
-        if self.strides is not None and each(self.strides, count) == self.window_shape:
-            vars(self)["strides"] = None
-        if self.axes == self._usual_axes:
-            vars(self)["axes"] = None
-        elif self.axes is not None and len(self.axes) != count:
-            self.refuse(f"axes must be {count}, as many as the window has, got {show(self.axes)}.")
-        settle(self, count, "strides", "padding")
-        rims = () if self.padding in SAME else pads(self.padding, (), self.window_shape, 1)
-        if any(max(rim) >= size for rim, size in zip(rims, self.window_shape)):
-            why = f"the window, {self.window_shape}, or a window would hold nothing else"
+        window = self.window_shape
+        self._resolve(window, "strides", "padding")
+        axes = self.axes or tuple(range(-len(window) - 1, -1))
+        vars(self).update(_axes=axes, _strides=self._strides or window, _wide=window)
+        if len(axes) != len(window):
+            self.refuse(f"axes must be {len(window)}, as many as the window has, got {show(axes)}.")
+        if self._padding not in SAME and any(max(pad) >= size for pad, size in zip(self._pads(()), window)):
+            why = f"the window, {window}, or a window would hold nothing else"
             self.refuse(f"padding must be less than {why}, got {show(self.padding)}.")
 
-    _usual_axes = property(lambda self: tuple(range(-len(self.window_shape) - 1, -1)))
-
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        axes, strides = self.axes or self._usual_axes, self.strides or self.window_shape
-        x = self.check_floating(x, minimum_ndim=-axes[0])
-        lengths = tuple(x.shape[axis] for axis in axes)
-        rims = pads(self.padding, lengths, self.window_shape, strides)
-        check_room(self, x, lengths, self.window_shape, rims)
-        # As jax.lax.reduce_window wants them: for every axis of the input.
-        windows = [1] * x.ndim, [1] * x.ndim, [(0, 0)] * x.ndim
-        for row, values in zip(windows, (self.window_shape, each(strides, len(axes)), rims)):
-            for axis, value in zip(axes, values):
-                row[axis] = value
-        return _pool(self, tuple(map(tuple, windows)), x), non_trainables
+        x = self.check_floating(x, minimum_ndim=-self._axes[0])
+        lengths = tuple(x.shape[axis] for axis in self._axes)
+        pads = self._pads(lengths)
+        self._check_room(x, lengths, pads)
+        moved = dict(zip(self._axes, zip(self.window_shape, self._strides, pads)))
+        # As jax.lax.reduce_window wants them, sizes, strides and padding for every axis of the input.
+        windows = tuple(zip(*[moved.get(axis, (1, 1, (0, 0))) for axis in range(-x.ndim, 0)]))
+        return _pool(self, windows, x), non_trainables
 
-    decodes = property(lambda self: not any(axis == -2 for axis in self.axes or self._usual_axes))
+    decodes = property(lambda self: -2 not in self._axes)
 
 
 class MaxPool(_Pool):
@@ -157,12 +149,53 @@ class AvgPool(_Pool):
 
     def _reduce(self, x, windows):
         dtype = self.accum_dtype or accumulator(x.dtype)
-        sums = _sums(x, dtype, windows)
-        if self.count_include_pad:
-            return (sums / jnp.asarray(math.prod(self.window_shape), dtype)).astype(x.dtype)
-        sizes = [size if window > 1 else 1 for size, window in zip(x.shape, windows[0])]
-        count = _sums(jnp.ones(sizes, dtype), dtype, windows)  # a constant of the program
+        sums, count = _sums(x, dtype, windows), jnp.asarray(math.prod(self.window_shape), dtype)
+        if not self.count_include_pad:
+            sizes = [size if window > 1 else 1 for size, window in zip(x.shape, windows[0])]
+            count = _sums(jnp.ones(sizes, dtype), dtype, windows)  # a constant of the program
         return (sums / jnp.broadcast_to(count, sums.shape)).astype(x.dtype)
+
+
+class Upsample(Layer):
+    """Make images, or the like, larger by whole factors: ``(..., h, w, channels) -> (..., f * h, g * w, channels)``.
+
+    Args:
+      factors: how many times longer each axis before the channels becomes, a tuple: ``(2, 2)`` for images.
+      method: ``"nearest"`` repeats each element; ``"linear"`` and ``"cubic"`` interpolate, as ``jax.image.resize`` does, in
+        float32 for half precision.
+
+    Raises:
+      LayerError: if ``x`` is not floating or has too few axes.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> nn.Upsample((2,)).fwd(jnp.array([[1.0], [2.0]]), (), ())[0][:, 0]
+      Array([1., 1., 2., 2.], dtype=float32)
+
+    Reference: Odena, Dumoulin and Olah, *Deconvolution and Checkerboard Artifacts* (2016), for why before a convolution.
+    """
+
+    factors: Window
+    method: str = hyperparameter(choice("nearest", "linear", "cubic"), default="nearest")
+
+    def check_input(self, x):
+        return self.check_floating(x, minimum_ndim=len(self.factors) + 1)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        x = self.check_input(x)
+        axes = range(x.ndim - 1 - len(self.factors), x.ndim - 1)
+        longer = dict(zip(axes, self.factors))
+        if self.method == "nearest":
+            for axis, factor in longer.items():
+                x = jnp.repeat(x, factor, axis)
+            return x, non_trainables
+        shape = tuple(size * longer.get(axis, 1) for axis, size in enumerate(x.shape))
+        wide = x.astype(accumulator(x.dtype))
+        # jax.image.resize, but for numbers that are float64 under jax_enable_x64, whatever the dtype of x.
+        scale = jnp.asarray(self.factors, wide.dtype)
+        y = jax.image.scale_and_translate(wide, shape, axes, scale, jnp.zeros_like(scale), self.method)
+        return y.astype(x.dtype), non_trainables
 
 
 # As in linear.py: a function of its own, which JAX traces and differentiates once for all layers

@@ -12,8 +12,8 @@ from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.kinds import Size, Switch, choice
-from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.numeric import accumulator, is_array, varying_like
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import accumulator, canonical, is_array, is_floating, varying_like
 
 
 def cell(value) -> Any:
@@ -102,40 +102,43 @@ class Recurrent(Layer):
     def fwd(
         self, x, trainables, non_trainables, *, lengths=None, initial_state=None, key=None, inference_mode=False
     ):  # fmt: skip
-        self._check(x, lengths, initial_state)
+        state = self._check(x, lengths, initial_state)
         with located(".cell", self.cell):
-            if initial_state is None:
-                initial_state = self.cell.init_carry(lax.index_in_dim(x, 0, x.ndim - 2, keepdims=False))
-            y, state = _read(self, x, trainables, initial_state, lengths)
+            if state is None:
+                state = self.cell.init_carry(lax.index_in_dim(x, 0, x.ndim - 2, keepdims=False))
+            y, state = _read(self, x, trainables, state, lengths)
         return (y, state) if self.return_state else y, non_trainables
 
     def decode(self, x, trainables, non_trainables, cache, *, lengths=None, initial_state=None):
         self.check_decodes()
         state = cache if initial_state is None else initial_state
-        self._check(x, lengths, state, "cache" if initial_state is None else "initial_state")
+        state = self._check(x, lengths, state, "cache" if initial_state is None else "initial_state")
         with located(".cell", self.cell):
             return _read(self, x, trainables, state, lengths)
 
-    def _build_cache(self, records, path, length):
-        return self.cell.init_carry(_step_of(records[path][0]))
+    def build_cache(self, x, length, **inputs):
+        return self.cell.init_carry(_step_of(x))
 
     def _check(self, x, lengths, state=None, name="initial_state"):
         self.check_floating(x, minimum_ndim=2)
         if x.shape[-2] == 0:
             mend = "leave empty sequences out, or pad them and give lengths"
-            self.refuse(f"x expects a step at least on the axis before the last, got {describe(x)}: {mend}.")
+            self.expects("x", "a step at least on the axis before the last", x, mend)
         if lengths is not None:
             integers = is_array(lengths) and jnp.issubdtype(lengths.dtype, jnp.integer)
             if not integers or lengths.shape != x.shape[:-2]:
                 wanted = f"an array of integers, one for each sequence, shape {x.shape[:-2]}"
                 mend = "count the steps, for instance with present.sum(axis=-1)"
                 self.refuse(f"lengths expect {wanted}, got {describe(lengths)}: {mend}.")
-        if state is None and name == "initial_state":
-            return
-        wanted = jax.eval_shape(self.cell.init_carry, _step_of(x))
-        if jax.tree.map(_type, state) != jax.tree.map(_type, wanted):
-            mend = "take what init_cache, or return_state=True, gives for this batch and dtype"
-            self.refuse(f"{name} expects {_types(wanted)} for this x, got {_types(state)}: {mend}.")
+        if state is not None or name == "cache":
+            outline, state = jax.eval_shape(self.cell.init_carry, _step_of(x)), canonical(state)
+            if jax.tree.structure(state) == jax.tree.structure(outline):
+                state = jax.tree.map(functools.partial(_unrounded, x.dtype), state, outline)
+            wanted, got = (jax.tree.map(describe, tree) for tree in (outline, state))
+            if got != wanted:
+                mend = "take what init_cache, or return_state=True, gives for this batch and dtype"
+                self.refuse(f"{name} expects {_tree(wanted)} for this x, got {_tree(got)}: {mend}.")
+        return state
 
 
 class Bidirectional(Composite):
@@ -184,10 +187,10 @@ class Bidirectional(Composite):
         starts = (None, None) if initial_state is None else initial_state
         children = zip((call.forward, call.backward), starts)
         ys = [child(x, lengths=lengths, initial_state=start) for child, start in children]
-        if not self.return_state:
-            return jnp.concatenate(ys, axis=-1)
-        ys, states = zip(*ys)
-        return jnp.concatenate(ys, axis=-1), states
+        if self.return_state:
+            ys, states = zip(*ys)
+        y = jnp.concatenate(ys, axis=-1)
+        return (y, states) if self.return_state else y
 
 
 @functools.partial(jax.jit, static_argnums=0, inline=True)
@@ -199,7 +202,7 @@ def _read(layer, x, trainables, carry, lengths):
     # What does not change in the loop gets its gradient as a sum over the steps, in the
     # dtype that it has out here.
     wide = getattr(cell, "accum_dtype", None) or accumulator(x.dtype)
-    trainables = jax.tree.map(functools.partial(_widen, dtype=wide), trainables)
+    trainables = jax.tree.map(lambda leaf: _widen(leaf, wide), trainables)
 
     def step(carry, each):
         (state, last), (index, x) = carry, each
@@ -231,9 +234,13 @@ def _where(real, first, second):
     return jnp.where(real, first, second)
 
 
+def _unrounded(dtype, leaf, like):
+    """What adds up in a wider dtype than the input's, of that of the input, as a policy makes all inputs."""
+    return leaf.astype(like.dtype) if is_floating(like) and getattr(leaf, "dtype", None) == dtype else leaf
+
+
 def _widen(leaf, dtype):
-    floating = jnp.issubdtype(leaf.dtype, jnp.floating)
-    return leaf.astype(dtype) if floating and leaf.dtype.itemsize < dtype.itemsize else leaf
+    return leaf.astype(dtype) if is_floating(leaf) and leaf.dtype.itemsize < dtype.itemsize else leaf
 
 
 def _step_of(x):
@@ -241,10 +248,5 @@ def _step_of(x):
     return jax.ShapeDtypeStruct((*x.shape[:-2], x.shape[-1]), x.dtype)
 
 
-def _type(leaf):
-    return abstract(leaf) if hasattr(leaf, "dtype") else leaf
-
-
-def _types(tree):
-    shown = jax.tree.map(describe, tree)
+def _tree(shown):
     return shown if isinstance(shown, str) else show(shown).replace("'", "")

@@ -8,6 +8,7 @@ from mlax_tutorial.nn.composite import Composite, Container, calls_once
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import Canonical, hyperparameter, show
 from mlax_tutorial.nn.layer import Layer, abstract, mend_layer
+from mlax_tutorial.nn.places import change
 
 
 def child(value) -> Layer:
@@ -47,6 +48,10 @@ class Sequence(Composite):
     def _children(self):
         return dict(zip(self.names, self.layers)) if self.names else self.layers
 
+    def with_children(self, function):
+        tree = change(self._tree, function)
+        return self._rebuilt(layers=tuple(tree.values()) if self.names else tree)
+
     def __getitem__(self, index):
         if isinstance(index, str) and index not in (self.names or ()):
             known = ", ".join(self.names) if self.names else "none, only places: [0]"
@@ -59,11 +64,8 @@ class Sequence(Composite):
     def __len__(self):
         return len(self.layers)
 
-    def __repr__(self):
-        shown = map(repr, self.layers)
-        if self.names:
-            shown = map("{}={}".format, self.names, shown)
-        return f"{type(self).__name__}({', '.join(shown)})"
+    def _shown(self):
+        return map("{}={!r}".format, self.names, self.layers) if self.names else map(repr, self.layers)
 
 
 class Series(Sequence):

@@ -1,34 +1,85 @@
-"""``Stack`` and ``Remat``: deep models in little code and little memory."""
+"""Layers around one layer: in inference, recomputed, side by side, repeated."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.composite import Container, apply
+from mlax_tutorial.nn.capture import apply
+from mlax_tutorial.nn.checks import named_leaves
+from mlax_tutorial.nn.composite import Container
 from mlax_tutorial.nn.errors import describe, located
-from mlax_tutorial.nn.kinds import Function, Size
-from mlax_tutorial.nn.layer import abstract
+from mlax_tutorial.nn.kinds import Axis, Function, Size, Switch
+from mlax_tutorial.nn.layer import abstract, wants
 from mlax_tutorial.nn.numeric import varying_like
 from mlax_tutorial.nn.series import Child
 
 
 class Wrapper(Container):
-    """Base of layers that hold one other."""
+    """Base of layers that hold one other, whose variables they share."""
 
     _place = ""
     _flat = property(lambda self: {self._place: self.layer})
 
+    def with_children(self, function):
+        return self._rebuilt(layer=function(self._place, self.layer))
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs):
+        return self.layer.decode(x, trainables, non_trainables, cache, **inputs)
+
+    def _apply(self, method, x, *trees, **options):
+        """Call the layer; what goes wrong in it has its place in front."""
+        with located(self._place, self.layer):
+            return apply(self.layer, self._place, method, x, *trees, **options)
+
+    def _outline(self, records, path, key, x, **inputs):
+        with located(self._place, self.layer):
+            return self.layer._outline(records, path + self._place, key, x, **inputs)
+
+    def _build(self, records, path, key):
+        return self.layer._build(records, path + self._place, key)
+
+    def _build_cache(self, records, path, length):
+        with located(self._place, self.layer):
+            return self.layer._build_cache(records, path + self._place, length)
+
     def _repeatable(self, key, inference_mode, *shape):
         """The bits of new keys, and for ``_key`` their kind. What is recomputed draws the same numbers once more, on
         purpose; JAX's check would take that for a reused key. It does see that ``key`` itself is used once."""
-        if key is None or not self.needs_key or (inference_mode and self.needs_key != "always"):
+        if key is None or not wants(self.needs_key, inference_mode):
             return None, None
         self.check_key(key)
         keys = jax.random.split(key, shape) if shape else key
         if not shape:
             jax.random.split(key)  # for JAX's check alone, which does not see that its bits are used
         return jax.random.key_data(keys), jax.random.key_impl(key)
+
+
+class Inference(Wrapper):
+    """Apply a layer in inference, in training, too: its batch norm uses and keeps its statistics, its dropout loses nothing.
+
+    For a body that is frozen: ``optim.Freeze`` keeps its weights, but its statistics would go on. In the ``forward`` of a
+    :class:`Composite`, ``call.teacher(x, inference_mode=True)`` does the same for one call. Shape, variables and errors are the
+    layer's.
+
+    Args:
+      layer: any layer.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> model, x = nn.Series(nn.Inference(nn.Dropout(0.5)), nn.Linear(2)), jnp.ones((3, 4))
+      >>> variables = model.init(jax.random.key(0), x)
+      >>> model.fwd(x, *variables)[0].shape  # needs no key
+      (3, 2)
+    """
+
+    layer: Child
+    decodes = Container.decodes
+    needs_key = property(lambda self: self.layer.needs_key == "always" and "always")
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        return self._apply("fwd", x, trainables, non_trainables, key=key, inference_mode=True, **inputs)
 
 
 class Remat(Wrapper):
@@ -61,24 +112,112 @@ class Remat(Wrapper):
 
         def fwd(x, trainables, non_trainables, bits, inputs):
             options = {"key": _key(bits, kind), "inference_mode": inference_mode, **inputs}
-            return apply(self.layer, "", "fwd", x, trainables, non_trainables, **options)
+            return self._apply("fwd", x, trainables, non_trainables, **options)
 
         return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)
 
-    def decode(self, x, trainables, non_trainables, cache, **inputs):
-        return self.layer.decode(x, trainables, non_trainables, cache, **inputs)
+
+class Repeated(Wrapper):
+    """Base of layers that hold several copies of one, whose variables have one more leading axis."""
+
+    _place = "[…]"
+    _size = "count"  # the field that says how many
+    size = property(lambda self: getattr(self, self._size))
 
     def _outline(self, records, path, key, x, **inputs):
-        return self.layer._outline(records, path, key, x, **inputs)
+        y, *variables = super()._outline(records, path, key, x, **inputs)
+        more = self.size
+        return y, *jax.tree.map(lambda one: jax.ShapeDtypeStruct((more, *one.shape), one.dtype), variables)
 
     def _build(self, records, path, key):
-        return self.layer._build(records, path, key)
+        keys = jax.random.split(key, self.size)
+        return jax.vmap(lambda key: self.layer._build(records, path + "[…]", key))(keys)
 
     def _build_cache(self, records, path, length):
-        return self.layer._build_cache(records, path, length)
+        cache = super()._build_cache(records, path, length)
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.size, *leaf.shape)), cache)
+
+    def _check_sizes(self, axis=0, mend="pass what this model's own init made", **trees):
+        where = f"axis {axis}" if axis else "a leading axis"
+        for name, leaf in named_leaves(trees):
+            if getattr(leaf, "shape", ())[axis:][:1] != (self.size,):
+                self.expects(name, f"{where} of size {self._size}={self.size}", leaf, mend)
 
 
-class Stack(Wrapper):
+class Vmap(Repeated):
+    """Apply ``count`` copies of a layer side by side, each with variables of its own: experts, ensembles, heads.
+
+    Shape ``(..., count, features) -> (..., count, features)``, the first of ``x`` for the first copy; or, if they share their
+    input, ``(..., features) -> (..., count, features)``. The variables are those of one layer with one more leading axis, of size
+    ``count``; each copy has a key of its own. Traced and compiled once, by ``jax.vmap``. Further inputs go to every copy.
+
+    Args:
+      layer: any layer.
+      count: how many copies.
+      shared: whether all get the same ``x``.
+      axis: where the copies lie in the output, and in ``x``, counted from the end: ``-3`` for sequences ``(..., count, length,
+        features)``, which may then ``decode``.
+
+    Raises:
+      LayerError: if ``x`` is not shared and its ``axis`` is not of size ``count``, or the variables have another count.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> ensemble, x = nn.Vmap(nn.Series(nn.Linear(3), nn.Bias()), count=4, shared=True), jnp.ones((5, 2))
+      >>> variables = ensemble.init(jax.random.key(0), x)
+      >>> jax.tree.map(jnp.shape, variables[0]), ensemble.fwd(x, *variables)[0].shape
+      (({'kernel': (4, 2, 3)}, {'bias': (4, 3)}), (5, 4, 3))
+    """
+
+    layer: Child
+    count: Size
+    shared: Switch = False
+    axis: Axis = -2
+    decodes = property(lambda self: self.axis < -2 and self.layer.decodes)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        self._check(x, trainables=trainables, non_trainables=non_trainables)
+        keys = None
+        if key is not None and wants(self.needs_key, inference_mode):
+            self.check_key(key)
+            keys = jax.random.split(key, self.count)
+
+        def one(x, trainables, non_trainables, key):
+            options = {"key": key, "inference_mode": inference_mode, **inputs}
+            return self._apply("fwd", x, trainables, non_trainables, **options)
+
+        return self._vmap(one, x, trainables, non_trainables, keys)
+
+    def decode(self, x, trainables, non_trainables, cache, **inputs):
+        self._check(x, trainables=trainables, non_trainables=non_trainables, cache=cache)
+        one = functools.partial(self._apply, "decode", **inputs)
+        return self._vmap(one, x, trainables, non_trainables, cache)
+
+    def check_decodes(self):
+        if not self.axis < -2:
+            why = f"its copies lie on axis {self.axis}, that of the steps"
+            self.refuse(f"does not decode, for {why}: say axis=-3.")
+        super().check_decodes()
+
+    def _vmap(self, one, *every):
+        axes = None if self.shared else self.axis, 0, 0, 0
+        return jax.vmap(one, axes, (self.axis, 0), axis_size=self.count)(*every)
+
+    def _outline(self, records, path, key, x, **inputs):
+        self._check(x)
+        if not self.shared:
+            x = jax.tree.map(lambda leaf: jax.lax.index_in_dim(leaf, 0, self.axis, keepdims=False), x)
+        y, *variables = super()._outline(records, path, key, x, **inputs)
+        return jax.tree.map(lambda leaf: jnp.stack([leaf] * self.count, self.axis), y), *variables
+
+    def _check(self, x, **trees):
+        if not self.shared:
+            self._check_sizes(self.axis, "give each copy its own, or say shared=True", x=x)
+        self._check_sizes(**trees)
+
+
+class Stack(Repeated):
     """Apply a layer ``depth`` times, each time with variables of its own; shape ``(…) -> (…)``.
 
     Like a :class:`Series` of equal layers, but traced and compiled once, as the body of a ``scan``: compile time
@@ -110,42 +249,22 @@ class Stack(Wrapper):
     remat: Function | None = None
     unroll: Size = 1
     decodes = Container.decodes
-    _place = "[…]"
+    _size = "depth"
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
-        self._check_depth(trainables=trainables, non_trainables=non_trainables)
+        self._check_sizes(trainables=trainables, non_trainables=non_trainables)
         self.check_inference_mode(inference_mode)
         bits, kind = self._repeatable(key, inference_mode, self.depth)
-        return _repeat(self, bool(inference_mode), kind, x, (trainables, non_trainables, bits), inputs)
+        return _repeat(self, "fwd", kind, bool(inference_mode), x, (trainables, non_trainables), inputs, bits)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
-        self._check_depth(trainables=trainables, non_trainables=non_trainables, cache=cache)
-        return _repeat_decode(self, x, (trainables, non_trainables, cache), inputs)
+        self._check_sizes(trainables=trainables, non_trainables=non_trainables, cache=cache)
+        return _repeat(self, "decode", None, True, x, (trainables, non_trainables, cache), inputs)
 
     def _outline(self, records, path, key, x, **inputs):
-        with located("[…]", self.layer):
-            y, *variables = self.layer._outline(records, path + "[…]", key, x, **inputs)
+        y, *variables = super()._outline(records, path, key, x, **inputs)
         self._check_output(x, y)
-        return y, *jax.eval_shape(functools.partial(jax.tree.map, self._repeated), variables)
-
-    def _build(self, records, path, key):
-        keys = jax.random.split(key, self.depth)
-        return jax.vmap(lambda key: self.layer._build(records, path + "[…]", key))(keys)
-
-    def _build_cache(self, records, path, length):
-        with located("[…]", self.layer):
-            cache = self.layer._build_cache(records, path + "[…]", length)
-        return jax.tree.map(self._repeated, cache)
-
-    def _repeated(self, leaf):
-        return jnp.broadcast_to(leaf, (self.depth, *leaf.shape))
-
-    def _check_depth(self, **trees):
-        for path, leaf in jax.tree_util.tree_leaves_with_path(trees):
-            if getattr(leaf, "shape", ())[:1] != (self.depth,):
-                where = path[0].key + jax.tree_util.keystr(path[1:])
-                wanted = f"a leading axis of size depth={self.depth}"
-                self.expects(where, wanted, leaf, "pass what this model's own init made")
+        return y, *variables
 
     def _check_output(self, x, y):
         if jax.tree.map(abstract, x) != jax.tree.map(abstract, y):
@@ -157,30 +276,19 @@ def _key(bits, kind):
     return None if bits is None else jax.random.wrap_key_data(bits, impl=kind)
 
 
-# Functions of their own, as in linear.py. Without them, a scan outside of jit would be compiled at every call.
+# A function of its own, as in linear.py. Without it, a scan outside of jit would be compiled at every call.
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2), inline=True)
-def _repeat(stack, inference_mode, kind, x, every, inputs):
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3), inline=True)
+def _repeat(stack, method, kind, inference_mode, x, every, inputs, bits=None):
     def block(x, each):
-        *variables, bits = each
-        with located("[…]", stack.layer):
-            options = {"key": _key(bits, kind), "inference_mode": inference_mode, **inputs}
-            y, non_trainables = apply(stack.layer, "[…]", "fwd", x, *variables, **options)
+        trees, bits = each
+        options = {"key": _key(bits, kind), "inference_mode": inference_mode} if method == "fwd" else {}
+        y, updated = stack._apply(method, x, *trees, **options, **inputs)
         stack._check_output(x, y)
-        return y, non_trainables
+        return y, updated
 
-    x = varying_like(x, every, inputs)
+    x = varying_like(x, every, inputs, bits)
     if stack.remat is not None:  # a scan's body needs no barrier against common subexpressions
         block = jax.checkpoint(block, policy=stack.remat, prevent_cse=False)
-    return jax.lax.scan(block, x, every, length=stack.depth, unroll=min(stack.unroll, stack.depth))
-
-
-@functools.partial(jax.jit, static_argnums=0, inline=True)
-def _repeat_decode(stack, x, every, inputs):
-    def block(x, each):
-        with located("[…]", stack.layer):
-            return stack.layer.decode(x, *each, **inputs)
-
-    x = varying_like(x, every, inputs)
-    return jax.lax.scan(block, x, every, length=stack.depth)
+    return jax.lax.scan(block, x, (every, bits), length=stack.depth, unroll=min(stack.unroll, stack.depth))

@@ -7,7 +7,7 @@ import jax
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.layer import Layer, abstract
-from mlax_tutorial.nn.tables import Table
+from mlax_tutorial.tables import Table
 
 
 class Row(NamedTuple):

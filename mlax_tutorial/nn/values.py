@@ -29,10 +29,9 @@ def by_value(value) -> Any:
     """
     if isinstance(value, (np.generic, float, complex)):
         return type(value), repr(value)  # tells 0.0 from -0.0, and NaN equals itself
-    if isinstance(value, tuple):
-        return type(value), tuple(map(by_value, value))
-    if isinstance(value, frozenset):
-        return type(value), frozenset(map(by_value, value))
+    for kind in (tuple, frozenset):
+        if isinstance(value, kind):
+            return type(value), kind(map(by_value, value))
     if isinstance(value, functools.partial):
         named = sum(sorted(value.keywords.items()), ())
         return _parts(value, value.func, *value.args, *named)
@@ -57,26 +56,25 @@ def portable(value) -> Any:
     if type(value) is tuple:
         return tuple(map(portable, value))
     if isinstance(value, functools.partial):
-        parts = portable((value.func, *value.args))
-        return _Call(_partial, parts, {name: portable(item) for name, item in value.keywords.items()})
+        keywords = {name: portable(item) for name, item in value.keywords.items()}
+        return functools.partial(portable(value.func), *map(portable, value.args), **keywords)
     try:
         name = f"{value.__module__}:{value.__qualname__}"
         if pkgutil.resolve_name(name) is value:
-            return _Call(pkgutil.resolve_name, name)
+            return _Named(name)
     except (AttributeError, ImportError, ValueError):  # no function, or one made inside of another
         pass
     return value
 
 
-class _Call:
-    """Pickles as the result of a call."""
+class _Named:
+    """Pickles as what has this name; it may stand for the function of a partial, which asks for a callable."""
 
-    def __init__(self, function, *args):
-        self.call = function, args
+    def __init__(self, name):
+        self.name = name
 
     def __reduce__(self):
-        return self.call
+        return pkgutil.resolve_name, (self.name,)
 
-
-def _partial(parts, keywords):
-    return functools.partial(*parts, **keywords)
+    def __call__(self):
+        return pkgutil.resolve_name(self.name)

@@ -1,13 +1,14 @@
 """What convolution and pooling share: windows that slide along some axes."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import Canonical, canonicalize_fields, show
+from mlax_tutorial.nn.hyperparameters import Canonical, show
 from mlax_tutorial.nn.kinds import integer, integers
 from mlax_tutorial.nn.layer import Layer
 
@@ -19,9 +20,8 @@ CONTINUED = {"CIRCULAR": "wrap", "REFLECT": "reflect"}  # what jnp.pad calls the
 def sizes(value) -> tuple[int, ...]:
     """The sizes of a window, one an axis."""
     if not isinstance(value, (tuple, list)):  # of 3, PyTorch's Conv2d makes (3, 3)
-        raise ValueError(
-            "must be a tuple with a size for each axis, such as (3, 3) for images or (3,) for sequences"
-        )
+        ways = "such as (3, 3) for images or (3,) for sequences"
+        raise ValueError(f"must be a tuple with a size for each axis, {ways}")
     if not value:
         raise ValueError("must name at least one axis")
     return integers(value)
@@ -50,68 +50,47 @@ Window = Annotated[tuple[int, ...], Canonical(sizes)]
 EachAxis = Annotated[int | tuple[int, ...], Canonical(each_axis)]
 
 
-def settle(layer: Layer, count: int, *names: str) -> None:
-    """Refuse fields not of ``count`` axes; write those that say the same for all in one way."""
-    for name in names:
-        value = getattr(layer, name)
-        if not isinstance(value, tuple):
-            continue
-        if len(value) != count:
-            layer.refuse(f"{name} must be for {count} axes, as many as the window has, got {show(value)}.")
-        numbers = {number for item in value for number in each(item, 1)}
-        if len(numbers) == 1:
-            vars(layer)[name] = numbers.pop()
-    if layer.padding == 0:
-        vars(layer)["padding"] = "VALID"
-    canonicalize_fields(layer)  # their values count
+class Sliding(Layer):
+    """Base of what slides a window over its input: strides and padding for each axis of the window."""
+
+    def _resolve(self, window, *names):
+        """Keep each of these hyperparameters as one value an axis, ``strides`` as ``_strides``, or as a word of padding."""
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, tuple) and len(value) != len(window):
+                wanted = f"for {len(window)} axes, as many as the window has"
+                self.refuse(f"{name} must be {wanted}, got {show(value)}.")
+            if isinstance(value, int):
+                value = ((value, value) if name == "padding" else value,) * len(window)
+            vars(self)[f"_{name}"] = value
+
+    def _pads(self, lengths):
+        """How many elements are put before and after each axis, for windows that span ``_wide``."""
+        if self._padding in SAME:
+            found = lax.padtype_to_pads(lengths, self._wide, self._strides, self._padding)
+            plain = jax.tree.map(lambda size: size.item() if isinstance(size, np.generic) else size, found)
+            return tuple(plain)  # in older JAX, they are NumPy's
+        if self._padding in CONTINUED:
+            return tuple(((span - 1) // 2, span // 2) for span in self._wide)
+        if self._padding == "CAUSAL":
+            return tuple((span - 1, 0) for span in self._wide)
+        return ((0, 0),) * len(self._wide) if self._padding == "VALID" else self._padding
+
+    def _check_room(self, x, lengths, pads):
+        """Refuse an input into which not a single window fits."""
+        for length, span, pad in zip(lengths, self._wide, pads):
+            # In an export, a length may be symbolic.
+            if isinstance(length, int) and (length + sum(pad) < span or not length):
+                where = f"{describe(x)}, which is {lengths} along the axes of the window, with padding {pads}"
+                self.refuse(f"a window that spans {self._wide} does not fit into {where}: use more padding.")
 
 
-def each(value, count: int) -> tuple[Any, ...]:
-    """One value an axis, from the canonical form."""
-    return value if isinstance(value, tuple) else (value,) * count
-
-
-def spans(window, dilation=1) -> tuple[int, ...]:
-    """How many elements lie between the first and the last of a window, both included."""
-    return tuple((size - 1) * step + 1 for size, step in zip(window, each(dilation, len(window))))
-
-
-def pads(padding, lengths, window, strides, dilation=1) -> tuple[tuple[int, int], ...]:
-    """How many elements are put before and after each axis."""
-    count, wide = len(window), spans(window, dilation)
-    if padding in SAME:
-        found = lax.padtype_to_pads(lengths, wide, each(strides, count), padding)
-        return tuple((_dimension(before), _dimension(after)) for before, after in found)
-    if padding in CONTINUED:
-        return tuple(((span - 1) // 2, span // 2) for span in wide)
-    if padding == "CAUSAL":
-        return tuple((span - 1, 0) for span in wide)
-    if isinstance(padding, tuple):
-        return padding
-    return ((0 if padding == "VALID" else padding,) * 2,) * count
-
-
-def extend(x, axis: int, rim, word):
+def extend(x, axis: int, pad, word):
     """Put elements round an axis: zeros, or what the word says."""
-    before, after, length = *rim, x.shape[axis]
+    before, after, length = *pad, x.shape[axis]
     if isinstance(length, int) or word not in CONTINUED:
-        widths = [rim if place == axis % x.ndim else (0, 0) for place in range(x.ndim)]
+        widths = [pad if place == axis % x.ndim else (0, 0) for place in range(x.ndim)]
         return jnp.pad(x, widths, CONTINUED.get(word, "constant"))
     places = jnp.arange(length + before + after) - before  # jnp.pad does not know symbolic lengths
     mirrored = length - 1 - jnp.abs(length - 1 - jnp.abs(places))
     return jnp.take(x, places % length if word == "CIRCULAR" else mirrored, axis)
-
-
-def check_room(layer: Layer, x, lengths, window, padding, dilation=1) -> None:
-    """Refuse an input into which not a single window fits."""
-    for length, span, (before, after) in zip(lengths, spans(window, dilation), padding):
-        known = isinstance(length, int)  # or symbolic, in an export
-        if known and (length + before + after < span or not length):
-            where = f"{describe(x)}, which is {tuple(lengths)} along the axes of the window, with padding {padding}"
-            wide = spans(window, dilation)
-            layer.refuse(f"a window that spans {wide} does not fit into {where}: use more padding.")
-
-
-def _dimension(size):
-    # NumPy's, in older JAX; it may be symbolic, too.
-    return int(size) if isinstance(size, np.integer) else size

@@ -11,8 +11,12 @@ from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.optim.tunable import OptimizerError
 
+__all__ = ["kernels"]
 
-def pattern(value) -> str | Callable[[str], bool]:
+Where = str | Callable[[str], bool]
+
+
+def pattern(value) -> Where:
     """What chooses weights: a pattern of paths, or a function from a path to ``bool``."""
     if isinstance(value, str) or (callable(value) and not isinstance(value, (type, Layer))):
         return value
@@ -22,16 +26,16 @@ def pattern(value) -> str | Callable[[str], bool]:
 def kernels(path: str) -> bool:
     """Whether a path is that of weights that enter a product: a ready-made ``where``.
 
-    Those are kernels, recurrent ones, too, and the ``query``, ``key``, ``value`` and ``out`` of attention; no biases, scales and
-    embeddings. Only they should decay: a bias or a scale that is pulled towards zero does not make the function simpler.
+    A layer says so by their name, which ends in ``kernel``; biases, scales and embeddings have other names. Only kernels should
+    decay: a bias or a scale that is pulled towards zero does not make the function simpler.
 
-    >>> kernels("[0]['kernel']"), kernels("[1]['query']"), kernels("[1]['query_bias']"), kernels("[2]['scale']")
+    >>> kernels("[0]['kernel']"), kernels("[1]['query_kernel']"), kernels("[1]['query_bias']"), kernels("[2]['scale']")
     (True, True, False, False)
     """
-    return re.search(r"kernel'\]$|\['(query|key|value|out)'\]$", path) is not None
+    return path.endswith(("kernel", "kernel']"))
 
 
-def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: Any) -> Any:
+def chosen(owner: Any, where: Where | None, trainables: Any) -> Any:
     """Ask ``where`` about the path of each weight; return the answers, a tree of ``bool``.
 
     Paths are as ``jax.tree_util.keystr`` writes them, and as ``nn.summary`` and errors show them: ``[3]['kernel']``.
@@ -42,7 +46,8 @@ def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: An
       trainables: the weights.
 
     Raises:
-      OptimizerError: if there are weights, and none is chosen. A misspelt name would otherwise do nothing.
+      OptimizerError: if there are weights, and none is chosen, for a misspelt name would otherwise do nothing; or if an index of
+        the pattern counts in layers of different kinds.
     """
     if where is None:
         return jax.tree.map(lambda weight: True, trainables)
@@ -51,13 +56,39 @@ def chosen(owner: Any, where: str | Callable[[str], bool] | None, trainables: An
     return jax.tree.unflatten(structure, answers)
 
 
-def choose(name: str, where: str | Callable, paths: list[str], kind: str, error=ValueError) -> list[bool]:
-    """For each path, whether ``where`` fits it; that it fits none is refused, in the name of ``name``."""
+def choose(name: str, where: Where, paths: list[str], kind: str, error=ValueError) -> list[bool]:
+    """For each path, whether ``where`` fits it; that it fits none, or layers of different kinds, is refused, in the name of ``name``."""
     answers = [fits(where, path) for path in paths]
     if paths and not any(answers):
         got = f"but chose none of {len(paths)}: their paths are {some(paths)}"
         raise error(f"{name}: where must choose at least one {kind}, {got}.")
+    if mistake := ambiguous(where, [path for path, chosen in zip(paths, answers) if chosen]):
+        raise error(f"{name}: where, {show(where)}, {mistake}.")
     return answers
+
+
+def ambiguous(pattern: Where, paths: list[str]) -> str:
+    """What is wrong with a pattern whose index counts in layers of different kinds, if it does; else nothing.
+
+    So it is where a ``*`` stands directly before an index, and what it swallows differs in more than indices.
+
+    >>> ambiguous("*[4]['kernel']", ["[4]['kernel']", "[2]['mlp'][4]['kernel']"])
+    "fits layers of different kinds, [4]['kernel'] and [2]['mlp'][4]['kernel']: write [4]['kernel'] or [*]['mlp'][4]['kernel']"
+    >>> ambiguous("*['mlp'][4]['kernel']", ["[0]['mlp'][4]['kernel']", "[2]['mlp'][4]['kernel']"])
+    ''
+    """
+    for star in [] if callable(pattern) else re.finditer(r"\*(?=\[\d)", pattern):
+        before, after = pattern[: star.start()], pattern[star.end() :]
+        expression = f"{_expression(before)}(.*?){_expression(after)}"
+        kinds = {}
+        for path in paths:
+            swallowed = re.fullmatch(expression, path, re.DOTALL)[1]
+            kinds.setdefault(re.sub(r"\[\d+\]", "[*]", swallowed), path)
+        if len(kinds) > 1:
+            one, two = [*kinds][:2]
+            ways = f"write {before}{one}{after} or {before}{two}{after}"
+            return f"fits layers of different kinds, {kinds[one]} and {kinds[two]}: {ways}"
+    return ""
 
 
 def flatten(tree: Any) -> tuple[list[str], list[Any], Any]:
@@ -66,7 +97,7 @@ def flatten(tree: Any) -> tuple[list[str], list[Any], Any]:
     return [jax.tree_util.keystr(path) for path, _ in leaves], [leaf for _, leaf in leaves], structure
 
 
-def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
+def fits(pattern: Where, path: str) -> bool:
     """Whether a pattern fits a whole path.
 
     ``*`` stands for anything; all else, brackets too, for itself. A function from a path to whether
@@ -77,7 +108,11 @@ def fits(pattern: str | Callable[[str], bool], path: str) -> bool:
     """
     if callable(pattern):
         return bool(pattern(path))
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), path, re.DOTALL) is not None
+    return re.fullmatch(_expression(pattern), path, re.DOTALL) is not None
+
+
+def _expression(pattern):
+    return ".*?".join(map(re.escape, pattern.split("*")))
 
 
 def refuse_layers(name: str, tree: Any, error: type[ValueError] = ValueError) -> None:
@@ -99,13 +134,15 @@ def check_like(name: str, got, wanted, mend: str, of: Callable = jnp.shape, erro
     Raises:
       ValueError: or what ``error`` is, in the name of ``name``.
     """
+    (leaves, structure), (others, other) = jax.tree.flatten(wanted), jax.tree.flatten(got)
+    if structure == other and [*map(of, leaves)] == [*map(of, others)]:
+        return  # naming the leaves would take a tenth of the time to trace
     there, here = ({path: of(leaf) for path, leaf in zip(*flatten(tree)[:2])} for tree in (wanted, got))
     for path in [*there, *here]:
-        if there.get(path) != here.get(path):
-            wants, came = (found.get(path, "nothing") for found in (there, here))
+        wants, came = there.get(path, "nothing"), here.get(path, "nothing")
+        if wants != came:
             raise error(f"{name}{path} expects {wants}, got {came}: {mend}")
-    if (wants := jax.tree.structure(wanted)) != (came := jax.tree.structure(got)):
-        raise error(f"{name} expects the containers {wants}, got {came}: {mend}")
+    raise error(f"{name} expects the containers {structure}, got {other}: {mend}")
 
 
 def some(paths: list[str]) -> str:

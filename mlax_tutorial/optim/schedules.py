@@ -11,6 +11,8 @@ from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.kinds import function as callable_
 from mlax_tutorial.optim.tunable import OptimizerError, Tunable, at_least, number, switch, whole
 
+__all__ = ["Schedule", "Function", "LinearDecay", "CosineDecay", "StepDecay", "WarmUp"]
+
 
 class Schedule(Tunable):
     r"""Base of all schedules: a pure function of the number of steps done, :math:`t = 0, 1, \dots`.
@@ -39,15 +41,14 @@ class Schedule(Tunable):
 
 def rate(value):
     """A learning rate: a finite number of at least 0, a schedule, or a function from the count to a number."""
-    if isinstance(value, Schedule):
-        return value
     if callable(value) and not isinstance(value, type):
-        return Function(value)
-    try:
-        return at_least(0)(value)
-    except ValueError:
-        ways = "a finite number of at least 0, an optim.Schedule, or a function of the count"
-        raise ValueError(f"must be {ways}") from None
+        return value if isinstance(value, Schedule) else Function(value)
+    return at_least(0, ", an optim.Schedule, or a function of the count")(value)
+
+
+def at(value: Any, count: Any) -> Any:
+    """The number that counts after ``count`` steps: that of a schedule, or else the value itself."""
+    return value(count) if isinstance(value, Schedule) else value
 
 
 class Function(Schedule):
@@ -80,25 +81,15 @@ class Function(Schedule):
         return found
 
 
-class Constant(Schedule):
-    """The same rate at every step, for where a schedule may come later: a state that counts fits both.
+class _Between(Schedule):
+    """Base of what goes from one rate to another in some steps."""
 
-    Args:
-      value: the rate.
-
-    Example:
-      >>> from mlax_tutorial import optim
-      >>> optim.Constant(0.1)(1000)
-      Array(0.1, dtype=float32)
-    """
-
-    value: jax.Array = number(at_least(0))
-
-    def __call__(self, count):
-        return jnp.broadcast_to(self.value, jnp.shape(count))
+    start: jax.Array = number(at_least(0))
+    steps: jax.Array = number(whole)
+    end: jax.Array = number(at_least(0), default=0.0)
 
 
-class LinearDecay(Schedule):
+class LinearDecay(_Between):
     r"""From ``start`` straight to ``end`` in ``steps`` steps: :math:`(1 - f)\, a + f\, b` with :math:`f = \min(t / T, 1)`.
 
     Args:
@@ -113,16 +104,12 @@ class LinearDecay(Schedule):
       [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
     """
 
-    start: jax.Array = number(at_least(0))
-    steps: jax.Array = number(whole)
-    end: jax.Array = number(at_least(0), default=0.0)
-
     def __call__(self, count):
         done = _share(count, self.steps)
         return (1 - done) * self.start + done * self.end
 
 
-class CosineDecay(Schedule):
+class CosineDecay(_Between):
     r"""From ``start`` to ``end`` along half a cosine: :math:`b + (a - b)\,(1 + \cos \pi f) / 2`, :math:`f = \min(t / T, 1)`.
 
     Args:
@@ -138,10 +125,6 @@ class CosineDecay(Schedule):
 
     Reference: Loshchilov and Hutter, *SGDR: Stochastic Gradient Descent with Warm Restarts*, ICLR (2017).
     """
-
-    start: jax.Array = number(at_least(0))
-    steps: jax.Array = number(whole)
-    end: jax.Array = number(at_least(0), default=0.0)
 
     def __call__(self, count):
         remaining = (1 + jnp.cos(jnp.pi * _share(count, self.steps))) / 2
@@ -189,14 +172,14 @@ class WarmUp(Schedule):
     Reference: Goyal et al., *Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour* (2017).
     """
 
-    schedule: Schedule = number(lambda value: found if callable(found := rate(value)) else Constant(found))
+    schedule: jax.Array | Schedule = number(rate)
     steps: jax.Array = number(whole)
     start: jax.Array = number(at_least(0), default=0.0)
 
     def __call__(self, count):
         risen = _share(count, self.steps)
         followed = jnp.maximum(_counts(count) - self.steps, 0)  # 0 while it rises
-        return (1 - risen) * self.start + risen * self.schedule(followed)
+        return (1 - risen) * self.start + risen * at(self.schedule, followed)
 
 
 def _counts(count):

@@ -1,15 +1,22 @@
-"""Transformations of gradients on their way to an optimizer: clipping, weight decay; and ``Chain``, which puts them in a row."""
+"""Transformations of gradients on their way to an optimizer, or of its updates: clipping, weight decay, scales; and ``Chain``, which puts them in a row."""
 
-from collections.abc import Callable
+import functools
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import optional
-from mlax_tutorial.optim.optimizer import Optimizer, Transformation
-from mlax_tutorial.optim.paths import chosen, pattern
+from mlax_tutorial.optim.moments import cast, scalar, scaled, wide
+from mlax_tutorial.optim.optimizer import Optimizer, Transformation, increment, parts_of
+from mlax_tutorial.optim.paths import Where, chosen, pattern
+from mlax_tutorial.optim.schedules import Schedule, at, rate
 from mlax_tutorial.optim.tunable import at_least, number, positive, switch
+
+__all__ = [
+    "ClipByGlobalNorm", "ClipByValue", "WeightDecay", "Scale", "ScaleState", "ScaleByTrustRatio", "Chain",
+    "ChainState",
+]  # fmt: skip
 
 
 class ClipByGlobalNorm(Transformation):
@@ -19,7 +26,8 @@ class ClipByGlobalNorm(Transformation):
         g \leftarrow g \cdot \min(1, c / \lVert g \rVert), \qquad
         \lVert g \rVert^2 = \sum_{\text{all weights}} \sum_i g_i^2
 
-    The sum is formed in float32 for half precision; a norm beyond 1.8e19, whose square no float32 holds, gives zeros. It stands before an optimizer in a ``Chain``. Inside ``jax.shard_map``, where
+    The sum is formed in float32, of numbers that are divided by the largest, so that no square overflows. As with Optax, a gradient
+    that is infinite somewhere gives NaN there and zeros elsewhere, and a NaN gives NaN everywhere. Inside ``jax.shard_map``, where
     a device sees only its shard, sum the gradients' squares over the devices yourself; under ``jax.jit`` nothing is to be done.
 
     Args:
@@ -40,13 +48,17 @@ class ClipByGlobalNorm(Transformation):
 
     maximum: jax.Array = number(positive)
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables)
-        squares = sum(jnp.sum(jnp.square(g)).astype(jnp.float32) for g in jax.tree.leaves(gradients))
-        too_long = squares > jnp.square(self.maximum)
-        norm = jnp.sqrt(jnp.where(too_long, squares, 1))  # the root of zero has no slope
-        factor = jnp.where(too_long, self.maximum / norm, 1)
-        return jax.tree.map(lambda g: factor.astype(g.dtype) * g, gradients), state
+    def transform(self, gradients, state, trainables):
+        sizes = [jnp.abs(g) for g in jax.tree.leaves(gradients)]
+        largest = [jnp.max(size, initial=0).astype(jnp.float32) for size in sizes]
+        unit = functools.reduce(jnp.maximum, largest, jnp.asarray(self.maximum, jnp.float32))
+        # XLA multiplies by its reciprocal, which must not be 0.
+        unit = jax.lax.stop_gradient(jnp.minimum(unit, 1e37))
+        maximum, one = self.maximum / unit, scalar(unit)
+        squares = sum(jnp.sum(jnp.square(size / one(size.dtype))).astype(jnp.float32) for size in sizes)
+        short = squares <= jnp.square(maximum)
+        norm = jnp.sqrt(jnp.where(short, 1, squares))  # the root of zero has no slope
+        return scaled(jnp.where(short, 1, maximum / norm), gradients), state
 
 
 class ClipByValue(Transformation):
@@ -70,14 +82,9 @@ class ClipByValue(Transformation):
 
     maximum: jax.Array = number(positive)
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables)
-
-        def clip(gradient):
-            bound = jnp.asarray(self.maximum, gradient.dtype)
-            return jnp.clip(gradient, -bound, bound)
-
-        return jax.tree.map(clip, gradients), state
+    def transform(self, gradients, state, trainables):
+        bound = scalar(self.maximum)
+        return jax.tree.map(lambda g: jnp.clip(g, -bound(g.dtype), bound(g.dtype)), gradients), state
 
 
 class WeightDecay(Transformation):
@@ -110,31 +117,109 @@ class WeightDecay(Transformation):
     """
 
     weight_decay: jax.Array = number(at_least(0))
-    where: str | Callable[[str], bool] | None = switch(optional(pattern), default=None)
+    where: Where | None = switch(optional(pattern), default=None)
 
-    def step(self, gradients, state, trainables):
-        return decayed(self, trainables, self.check_step(gradients, state, trainables)), state
+    def init(self, trainables):
+        chosen(self, self.where, trainables)
+        return super().init(trainables)
+
+    def transform(self, gradients, state, trainables):
+        return decayed(self.weight_decay, chosen(self, self.where, trainables), trainables, gradients), state
 
 
-def decayed(owner: Any, trainables: Any, directions: Any) -> Any:
-    """Add ``owner.weight_decay`` times each weight that ``owner.where`` chooses."""
+class ScaleState(NamedTuple):
+    """State of :class:`Scale`.
 
-    def one(weight, direction, decays):
-        decay = jnp.asarray(owner.weight_decay, direction.dtype)
-        return direction + decay * weight.astype(direction.dtype) if decays else direction
+    Attributes:
+      count: how many steps were done, an int32 scalar.
+    """
 
-    return jax.tree.map(one, trainables, directions, chosen(owner, owner.where, trainables))
+    count: jax.Array
+
+
+class Scale(Transformation):
+    r"""Multiply by a number: after an optimizer, by a learning rate that stands at the end.
+
+    Args:
+      factor: a number of at least 0, a leaf; or an ``optim.Schedule``.
+
+    Raises:
+      OptimizerError: on a number out of range, and when gradients and trainables differ in structure or shape.
+
+    Example: LAMB, which is AdamW with steps of the size of each weight.
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> lamb = optim.Chain(optim.AdamW(1.0), optim.ScaleByTrustRatio(), optim.Scale(0.125))
+      >>> weights, gradients = {"w": jnp.array([2.0])}, {"w": jnp.array([1e3])}
+      >>> lamb.step(gradients, lamb.init(weights), weights)[0]
+      {'w': Array([-0.25], dtype=float32)}
+    """
+
+    factor: jax.Array | Schedule = number(rate)
+    State = ScaleState
+
+    def init(self, trainables):
+        self.check_trainables(trainables)
+        return ScaleState(jnp.zeros((), jnp.int32))
+
+    def transform(self, gradients, state, trainables):
+        factor = at(self.factor, state.count)
+        return scaled(factor, gradients), ScaleState(increment(state.count))
+
+
+class ScaleByTrustRatio(Transformation):
+    r"""Give each update the length of its weight, :math:`u \leftarrow u\, \lVert w \rVert / \lVert u \rVert`, for each array by itself.
+
+    It stands after an optimizer in a ``Chain``, whose learning rate then does nothing: ``Scale`` follows. After ``AdamW`` that is LAMB,
+    after ``SGD`` LARS. Where a weight or an update is zero, it stays as it is.
+
+    Raises:
+      OptimizerError: when gradients and trainables differ in structure or shape.
+
+    Example:
+      >>> import jax.numpy as jnp
+      >>> from mlax_tutorial import optim
+      >>> optim.ScaleByTrustRatio().step({"w": jnp.array([3.0, 4.0])}, (), {"w": jnp.array([0.0, 1.0])})[0]
+      {'w': Array([0.6, 0.8], dtype=float32)}
+
+    Reference: You et al., *Large Batch Optimization for Deep Learning: Training BERT in 76 minutes*, ICLR (2020).
+    """
+
+    def transform(self, gradients, state, trainables):
+        def one(weight, update):
+            squares = [jnp.sum(jnp.square(jnp.abs(x))) for x in (weight, update)]
+            both = (squares[0] > 0) & (squares[1] > 0)
+            # The root of zero has no slope, not even where nothing comes of it.
+            ratio = jnp.sqrt(jnp.where(both, squares[0] / jnp.where(both, squares[1], 1), 1))
+            return cast(ratio, update.dtype) * update
+
+        return jax.tree.map(one, wide(trainables, trainables), gradients), state
+
+
+def decayed(weight_decay: Any, decays: Any, trainables: Any, directions: Any) -> Any:
+    """Add ``weight_decay`` times each weight that ``decays``, a tree of ``bool``, chooses."""
+    share = scalar(weight_decay)
+
+    def one(decays, weight, direction):
+        return direction + share(direction.dtype) * cast(weight, direction.dtype) if decays else direction
+
+    return jax.tree.map(one, decays, trainables, directions)
 
 
 def parts(value) -> tuple[Transformation, ...]:
-    """Transformations, then one optimizer."""
+    """Transformations, and one optimizer among them."""
     for index, part in enumerate(value):
         if not isinstance(part, Transformation):
             got = f"number {index} is a {type(part).__name__}"
             raise ValueError(f"must be transformations and an optimizer, but {got}")
-    if [isinstance(part, Optimizer) for part in value] != [False] * (len(value) - 1) + [True]:
-        why = "what comes after would take updates for gradients"
-        raise ValueError(f"must end in their only optimizer: {why}")
+    if sum(isinstance(part, Optimizer) for part in value) != 1:
+        raise ValueError("must hold exactly one optimizer, which takes gradients and gives updates")
+    *_, last = value
+    for part in value:
+        if isinstance(part, Optimizer) and part is not last:
+            for inner in parts_of(part, lambda one: getattr(one, "follows_weights", False)):
+                got = f"{type(inner).__name__} holds what the weights will be, and {last!r} would change its updates"
+                raise ValueError(f"{got}: put {type(inner).__name__} around the Chain")
     return tuple(value)
 
 
@@ -149,14 +234,16 @@ class ChainState(NamedTuple):
 
 
 class Chain(Optimizer):
-    """Hand gradients through transformations, one after the other, to the optimizer at the end.
+    """Hand gradients through transformations, one after the other, to an optimizer, and its updates through those that come after it.
 
     Args:
-      *transformations: transformations, such as ``ClipByGlobalNorm``, ``ClipByValue`` and ``WeightDecay``; the last one is an optimizer.
+      *transformations: transformations, such as ``ClipByGlobalNorm`` and ``WeightDecay``, one optimizer, and transformations, such as
+        ``ScaleByTrustRatio`` and ``Scale``.
       parts: the same as a tuple, for ``dataclasses.replace(chain, parts=…)``.
 
     Raises:
-      OptimizerError: if the parts are something else or in another order, and on a state of another chain.
+      OptimizerError: if the parts are something else, or hold no optimizer or several; if something comes after ``MasterWeights`` or
+        ``ExponentialMovingAverage``, whose states would no longer be those of the weights; and on a state of another chain.
 
     Example:
       >>> import jax.numpy as jnp
@@ -169,6 +256,8 @@ class Chain(Optimizer):
     """
 
     parts: tuple[Transformation, ...] = number(parts)
+    State = ChainState
+    extra = property(lambda self: frozenset().union(*(part.extra for part in self.parts)))
 
     def __init__(self, *transformations: Transformation, parts: tuple[Transformation, ...] = ()):
         vars(self).update(parts=(*transformations, *parts))
@@ -177,13 +266,23 @@ class Chain(Optimizer):
     def init(self, trainables):
         return ChainState(tuple(part.init(trainables) for part in self.parts))
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, ChainState)
-        states = []
-        for part, inner in zip(self.parts, state.inner, strict=True):
-            gradients, inner = part.step(gradients, inner, trainables)
+    def transform(self, gradients, state, trainables, **extra):
+        states, acted = [], True
+        for part, before in zip(self.parts, state.inner, strict=True):
+            found, inner = part.go(gradients, before, trainables, extra)
+            if acted is not True:  # what comes after an optimizer waits as it does
+                found, inner = jax.tree.map(
+                    functools.partial(jnp.where, acted), (found, inner), (gradients, before)
+                )
+            gradients = found
             states.append(inner)
+            if isinstance(part, Optimizer):
+                acted = part.acted(inner)
         return gradients, ChainState(tuple(states))
+
+    def acted(self, state):
+        states = zip(self.parts, state.inner)
+        return next(part.acted(inner) for part, inner in states if isinstance(part, Optimizer))
 
     def __repr__(self):
         return f"Chain({', '.join(map(repr, self.parts))})"

@@ -1,6 +1,7 @@
 """Optimizers round an optimizer: some weights frozen, others by groups, gradients accumulated, averages of the weights, copies in float32."""
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,11 +10,25 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.kinds import boolean
 from mlax_tutorial.nn.numeric import accumulator
-from mlax_tutorial.optim.moments import average, bias_correction, wide, zeros
-from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer
-from mlax_tutorial.optim.paths import chosen, pattern
-from mlax_tutorial.optim.schedules import Schedule, rate
+from mlax_tutorial.optim.moments import average, bias_correction, scalar, scaled, wide, zeros
+from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer, parts_of
+from mlax_tutorial.optim.paths import Where, chosen, pattern
+from mlax_tutorial.optim.schedules import Schedule, at, rate
 from mlax_tutorial.optim.tunable import decay, number, switch, whole
+
+__all__ = [
+    "Freeze", "FreezeState", "Groups", "GroupsState", "Accumulate", "AccumulateState",
+    "ExponentialMovingAverage", "ExponentialMovingAverageState", "MasterWeights", "MasterWeightsState",
+]  # fmt: skip
+
+
+def without_averages(value: Any) -> Optimizer:
+    """An optimizer that may see a part of the weights only."""
+
+    if parts_of(optimizer(value), lambda part: isinstance(part, ExponentialMovingAverage)):
+        mend = "put ExponentialMovingAverage around it"
+        raise ValueError(f"must not average the weights, since it does not see all of them: {mend}")
+    return value
 
 
 class FreezeState(NamedTuple):
@@ -53,23 +68,26 @@ class Freeze(Wrapper):
       {'body': (), 'head': Array([1., 1.], dtype=float32)}
     """
 
-    where: str | Callable[[str], bool] = switch(pattern)
+    optimizer: Any = number(without_averages)
+    where: Where = switch(pattern)
+    State = FreezeState
 
     def init(self, trainables):
         self.check_trainables(trainables)
-        frozen = chosen(self, self.where, trainables)
-        if all(each := jax.tree.leaves(frozen)) and each:
-            self.refuse(f"where must leave at least one weight to train, but chose all {len(each)}.")
-        return FreezeState(self.optimizer.init(only(frozen, False, trainables)))
+        trained = only(chosen(self, self.where, trainables), False, trainables)
+        if (every := jax.tree.leaves(trainables)) and not jax.tree.leaves(trained):
+            self.refuse(f"where must leave at least one weight to train, but chose all {len(every)}.")
+        return FreezeState(self.optimizer.init(trained))
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, FreezeState)
+    def transform(self, gradients, state, trainables, **extra):
         frozen = chosen(self, self.where, trainables)
         trained, weights = only(frozen, False, gradients), only(frozen, False, trainables)
-        updates, inner = self.optimizer.step(trained, state.inner, weights)
-        nothing = zeros(trainables, wide=True)
-        updates = jax.tree.map(lambda frozen, zero, new: zero if frozen else new, frozen, nothing, updates)
-        return updates, FreezeState(inner)
+        updates, inner = self.optimizer.go(trained, state.inner, weights, extra)
+
+        def either(frozen, zero, new):
+            return zero if frozen else new
+
+        return jax.tree.map(either, frozen, zeros(trainables), updates), FreezeState(inner)
 
     def used(self, gradients):
         return self.optimizer.used(only(chosen(self, self.where, gradients), False, gradients))
@@ -114,7 +132,9 @@ class Groups(Optimizer):
     """
 
     patterns: tuple = switch(lambda value: tuple(map(pattern, value)))
-    optimizers: tuple[Optimizer, ...] = number(lambda value: tuple(map(optimizer, value)))
+    optimizers: tuple[Optimizer, ...] = number(lambda value: tuple(map(without_averages, value)))
+    State = GroupsState
+    extra = property(lambda self: frozenset().union(*(each.extra for each in self.optimizers)))
 
     def __init__(self, groups: dict | None = None, *, patterns: Sequence = (), optimizers: Sequence = ()):
         groups = dict(zip(patterns, optimizers, strict=True)) if groups is None else groups
@@ -128,19 +148,22 @@ class Groups(Optimizer):
         parts = zip(self.optimizers, self._parts(trainables))
         return GroupsState(tuple(each.init(part) for each, part in parts))
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, GroupsState)
-        parts = self._parts(gradients), state.inner, self._parts(trainables)
-        steps = [each.step(*part) for each, *part in zip(self.optimizers, *parts, strict=True)]
-        updates, states = zip(*steps)
+    def transform(self, gradients, state, trainables, **extra):
         owners = self._owners(trainables)
+        parts = self._parts(gradients, owners), state.inner, self._parts(trainables, owners)
+        steps = [each.go(*part, extra) for each, *part in zip(self.optimizers, *parts, strict=True)]
+        updates, states = zip(*steps)
         return jax.tree.map(lambda owner, *each: each[owner], owners, *updates), GroupsState(states)
 
     def used(self, gradients):
         return tuple(each.used(part) for each, part in zip(self.optimizers, self._parts(gradients)))
 
-    def _parts(self, tree):
-        owners = self._owners(tree)
+    def acted(self, state):
+        acted = [each.acted(inner) for each, inner in zip(self.optimizers, state.inner)]
+        return functools.reduce(jnp.logical_or, acted)
+
+    def _parts(self, tree, owners=None):
+        owners = owners or self._owners(tree)
         return [only(owners, index, tree) for index in range(len(self.patterns))]
 
     def _owners(self, tree):
@@ -149,8 +172,9 @@ class Groups(Optimizer):
 
         def owner(path, *chooses):
             if sum(chooses) != 1:
-                where, got = jax.tree_util.keystr(path), f"{sum(chooses)} of {show(self.patterns)}"
-                self.refuse(f"trainables{where} must be chosen by exactly one pattern, but {got} choose it.")
+                got = f"{sum(chooses)} of {show(self.patterns)} choose it"
+                where = jax.tree_util.keystr(path)
+                self.refuse(f"trainables{where} must be chosen by exactly one pattern, but {got}.")
             return chooses.index(True)
 
         return jax.tree_util.tree_map_with_path(owner, *answers)
@@ -165,12 +189,14 @@ class AccumulateState(NamedTuple):
 
     Attributes:
       count: how many gradients are in the sum, an int32 scalar.
-      total: their sum, one array a weight, at least float32.
+      total: their sum, each times its weight, one array a weight of the model, at least float32.
+      weight: the sum of their weights, a float32 scalar.
       inner: the state of the optimizer.
     """
 
     count: jax.Array
     total: Any
+    weight: jax.Array
     inner: Any
 
 
@@ -178,7 +204,9 @@ class Accumulate(Wrapper):
     """Collect the gradients of ``steps`` batches; then let an optimizer take one step with their mean.
 
     For batches of one size and a loss that is a mean over them, that is the step of one batch ``steps`` times as large, in the
-    memory of a small one. The updates between are zeros. Schedules, decay and averages inside count only the real steps.
+    memory of a small one. Where they differ in size, say how much each counts, ``optimizer.step(…, weight=tokens)``, or to
+    ``training.make_step``, ``weight=``. The updates between are zeros. Schedules, decay and averages, inside, around, or
+    after it in a ``Chain``, count only the real steps; what comes before it there sees every gradient.
 
     Args:
       optimizer: takes the real steps.
@@ -200,23 +228,29 @@ class Accumulate(Wrapper):
     """
 
     steps: jax.Array = number(whole)
+    State = AccumulateState
+    extra = property(lambda self: self.optimizer.extra | {"weight"})
+
+    def acted(self, state):
+        return state.count == 0
 
     def init(self, trainables):
         inner = self.optimizer.init(trainables)
-        return AccumulateState(jnp.zeros((), jnp.int32), zeros(trainables, wide=True), inner)
+        return AccumulateState(jnp.zeros((), jnp.int32), zeros(trainables), jnp.zeros((), jnp.float32), inner)
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, AccumulateState)
-        nothing = zeros(trainables, wide=True)
-        count, total = state.count + 1, jax.tree.map(jnp.add, state.total, gradients)
+    def transform(self, gradients, state, trainables, weight=1.0, **extra):
+        nothing, count = zeros(trainables), state.count + 1
+        total = jax.tree.map(jnp.add, state.total, scaled(weight, gradients))
+        weight = state.weight + jnp.asarray(weight, jnp.float32)
 
         def step():
-            mean = jax.tree.map(lambda t: t / count.astype(t.dtype), total)
-            updates, inner = self.optimizer.step(mean, state.inner, trainables)
-            return updates, AccumulateState(jnp.zeros_like(count), nothing, inner)
+            whole = scalar(jnp.where(weight > 0, weight, 1))
+            mean = jax.tree.map(lambda t: t / whole(t.dtype), total)
+            updates, inner = self.optimizer.go(mean, state.inner, trainables, extra)
+            return updates, AccumulateState(jnp.zeros_like(count), nothing, jnp.zeros_like(weight), inner)
 
         def wait():
-            return nothing, AccumulateState(count, total, state.inner)
+            return nothing, AccumulateState(count, total, weight, state.inner)
 
         return jax.lax.cond(count >= self.steps, step, wait)
 
@@ -274,26 +308,29 @@ class ExponentialMovingAverage(Wrapper):
 
     decay: jax.Array | Schedule = number(decay_or_schedule, default=0.999)
     bias_correction: bool = switch(boolean, default=False)
+    State = ExponentialMovingAverageState
+    follows_weights = True
 
     def __post_init__(self):
         super().__post_init__()
         if self.bias_correction and isinstance(self.decay, Schedule):
-            got = "got a schedule, which can begin at 0 instead"
-            self.refuse(f"bias_correction is for a constant decay, {got}.")
+            self.refuse(
+                "bias_correction is for a constant decay, got a schedule: let that begin at 0 instead."
+            )
 
     def init(self, trainables):
-        self.check_trainables(trainables)
-        inner, count = self.optimizer.init(trainables), jnp.zeros((), jnp.int32)
-        return ExponentialMovingAverageState(copies(trainables), inner, count)
+        inner = self.optimizer.init(trainables)
+        return ExponentialMovingAverageState(copies(trainables), inner, jnp.zeros((), jnp.int32))
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, ExponentialMovingAverageState)
-        updates, inner = self.optimizer.step(gradients, state.inner, trainables)
+    def transform(self, gradients, state, trainables, **extra):
+        updates, inner = self.optimizer.go(gradients, state.inner, trainables, extra)
         new = wide(trainables, apply_updates(trainables, updates))
-        count = increment(state.count)
-        decay = self.decay(state.count) if isinstance(self.decay, Schedule) else self.decay
+        acted = self.optimizer.acted(inner)
+        count = jnp.where(acted, increment(state.count), state.count)
+        decay = at(self.decay, state.count)
         if self.bias_correction:
             decay = 1 - (1 - decay) / bias_correction(decay, count)
+        decay = jnp.where(acted, jnp.asarray(decay, jnp.float32), 1)
         return updates, ExponentialMovingAverageState(average(decay, state.average, new), inner, count)
 
 
@@ -319,7 +356,8 @@ class MasterWeights(Wrapper):
 
     A step is often smaller than half the distance between two numbers of half precision, and would be rounded away, however often
     it is repeated. In the copies, small steps add up. Once training has begun, the copies count: weights that are
-    changed by other means are set right again by the next step.
+    changed by other means are set right again by the next step. A weight that is infinite or NaN stays so, since updates are added
+    to it: that of a copy beyond the range of float16, say, whose largest number is 65,504.
 
     Args:
       optimizer: trains the copies.
@@ -343,14 +381,16 @@ class MasterWeights(Wrapper):
     Reference: Micikevicius et al., *Mixed Precision Training*, ICLR (2018).
     """
 
+    State = MasterWeightsState
+    follows_weights = True
+
     def init(self, trainables):
         self.check_trainables(trainables)
         masters = copies(trainables)
         return MasterWeightsState(masters, self.optimizer.init(masters))
 
-    def step(self, gradients, state, trainables):
-        gradients = self.check_step(gradients, state, trainables, MasterWeightsState)
-        updates, inner = self.optimizer.step(gradients, state.inner, state.masters)
+    def transform(self, gradients, state, trainables, **extra):
+        updates, inner = self.optimizer.go(gradients, state.inner, state.masters, extra)
         masters = apply_updates(state.masters, updates)
         updates = jax.tree.map(lambda w, master: master - w.astype(master.dtype), trainables, masters)
         return updates, MasterWeightsState(masters, inner)

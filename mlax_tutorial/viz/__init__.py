@@ -13,6 +13,16 @@
 - ``descent`` follows optimizers over a function of two numbers, step by step.
 - ``attention`` shows who looks at whom: the attention weights of each layer and head, for one input.
 - ``gates`` shows the gates and the state of a recurrent cell while it reads, step by step.
+- ``accuracies`` shows which of two models is better, and how often a test would say so.
+- ``prefixes`` shows what classifiers make of a text, letter by letter.
+- ``blocks`` shows what a trained residual network still knows without some of its blocks.
+- ``denoising`` shows what denoisers make of images under more and more noise.
+- ``next_token`` shows which token language models expect next, and which would be drawn.
+- ``placement`` shows which part of an array lives on which device, and what other shardings would do.
+- ``exchange`` shows what devices send each other in a step, and the bytes on each link.
+- ``roofline`` shows what bounds some kernels, arithmetic or memory, and how near they come to it.
+- ``grid_steps`` shows which blocks a Pallas kernel sees at each step, and what is copied.
+- ``processes`` shows who waited for whom in a run of several processes, and whose numbers differ.
 - ``timeline`` shows what the host and the device do while a loop runs.
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
@@ -25,16 +35,26 @@ from mlax_tutorial.viz.source import show_source
 from mlax_tutorial.viz.style import subplots
 
 __all__ = [
+    "accuracies",
     "attention",
     "batch",
+    "blocks",
     "convolution",
+    "denoising",
     "descent",
+    "exchange",
     "gates",
+    "grid_steps",
     "jit_cache",
     "key_tree",
     "model",
+    "next_token",
     "passes",
+    "placement",
+    "prefixes",
+    "processes",
     "ranges",
+    "roofline",
     "show",
     "show_source",
     "subplots",
@@ -46,6 +66,7 @@ __all__ = [
 
 # Modules of their own, and not small ones.
 _LATE = {
+    "accuracies": "mlax_tutorial.viz.comparisons",
     "trace": "mlax_tutorial.viz.tracing",
     "key_tree": "mlax_tutorial.viz.keys",
     "tree": "mlax_tutorial.viz.trees",
@@ -59,6 +80,15 @@ _LATE = {
     "descent": "mlax_tutorial.viz.descents",
     "attention": "mlax_tutorial.viz.lookups",
     "gates": "mlax_tutorial.viz.readings",
+    "next_token": "mlax_tutorial.viz.next_tokens",
+    "prefixes": "mlax_tutorial.viz.beginnings",
+    "blocks": "mlax_tutorial.viz.residuals",
+    "denoising": "mlax_tutorial.viz.denoisers",
+    "placement": "mlax_tutorial.viz.places",
+    "exchange": "mlax_tutorial.viz.exchanges",
+    "roofline": "mlax_tutorial.viz.rooflines",
+    "grid_steps": "mlax_tutorial.viz.grids",
+    "processes": "mlax_tutorial.viz.meetings",
     "timeline": "mlax_tutorial.viz.timelines",
 }
 

@@ -2,7 +2,7 @@
 
 import html
 
-from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz import _figure, _tune
 
 
 def listing(recording) -> str:
@@ -38,8 +38,44 @@ def _starred(value):
     return f"{value.dtype}[{','.join(axes)}]"
 
 
-def page(recording) -> str:
-    """The recording as HTML."""
+def page(recording, choices=None) -> str:
+    """The recording as HTML, with all that can be chosen."""
+    title, rows, end = _state(recording)
+    chosen, stored = "", ""
+    if choices is not None:
+        begin = next(choice for choice in choices.all if choice.axes == choices.axes)
+        chosen = (
+            _controls(choices) + f'<p class="viz-batch-said" aria-live="polite" hidden>{_said(begin)}</p>\n'
+        )
+        stored = "".join(map(_stored, choices.all))
+    body = f"""<p class="viz-batch-title">{title}</p>
+{chosen}{_figure.bar(len(recording.steps), "equation", "Equations")}
+<table><thead><tr><th scope="col">recorded for one example</th><th scope="col">one</th>\
+<th scope="col">batch</th><th scope="col">what it becomes</th></tr></thead>
+<tbody>{rows}</tbody></table>
+<p class="viz-batch-end">{end}</p>{stored}"""
+    label = f"What vmap makes of {recording.name}, equation by equation"
+    data = {"inputs": len(recording.inputs)}
+    caption = (
+        f"Equations of {_figure.code(recording.name)}, one a row: as recorded for one example, and what vmap makes of them for "
+        f"{'all' if choices else recording.size}. The framed number is the axis that counts the examples; a result without one is shared by all of them."
+    )
+    if choices is not None:
+        caption += " Choose which axis of each argument that is, or <code>None</code> to share it."
+    return _figure.frame(
+        "batch",
+        body,
+        label,
+        caption=caption,
+        styles=["table"],
+        script=True,
+        data=data,
+        tuned=choices is not None,
+    )
+
+
+def _state(recording):
+    """The title, the rows and the last line: what another choice of axes changes."""
     rows = [_row(value.name, (value,), _where(value), "given") for value in recording.inputs]
     for step in recording.steps:
         said = (
@@ -50,21 +86,56 @@ def page(recording) -> str:
         rows.append(_row(step.before, step.results, said, "shared" if step.shared else "mapped"))
     names = html.escape(", ".join(value.name for value in recording.outputs) or "nothing")
     more = f" {recording.left_out} more equations are not shown." if recording.left_out else ""
-    title = f"vmap of {_figure.code(recording.name)} over {recording.size} examples"
-    body = f"""<p class="viz-batch-title">{title}; <b class="viz-batch-axis">{recording.size}</b> \
-marks the axis that counts them</p>
-{_figure.bar(len(recording.steps), "equation", "Equations")}
-<table><thead><tr><th scope="col">recorded for one example</th><th scope="col">one</th>\
-<th scope="col">batch</th><th scope="col">what it becomes</th></tr></thead>
-<tbody>{"".join(rows)}</tbody></table>
-<p class="viz-batch-end">Returns {names}.{more}</p>"""
-    label = f"What vmap makes of {recording.name}, equation by equation"
-    data = {"inputs": len(recording.inputs)}
-    caption = (
-        f"Equations of {_figure.code(recording.name)}, one a row: as recorded for one example, and what vmap makes of them for "
-        f"{recording.size}. The framed number is the axis that counts the examples; a result without one is shared by all of them."
+    title = (
+        f"vmap of {_figure.code(recording.name)} over {recording.size} examples; "
+        f'<b class="viz-batch-axis">{recording.size}</b> marks the axis that counts them'
     )
-    return _figure.frame("batch", body, label, caption=caption, styles=["table"], script=True, data=data)
+    return title, "".join(rows), f"Returns {names}.{more}"
+
+
+def _controls(choices):
+    """A list of axes for each argument."""
+    return _tune.controls(
+        *(
+            _tune.choice(f"in_axes of {name}", map(str, options), str(axis))
+            for name, options, axis in zip(choices.names, choices.options, choices.axes, strict=True)
+        )
+    )
+
+
+def _stored(choice):
+    """A choice as the script finds it."""
+    title = rows = end = ""
+    if choice.recording is not None:
+        title, rows, end = _state(choice.recording)
+    axes = ",".join(map(str, choice.axes))
+    return (
+        f'<template data-axes="{axes}"><p>{title}</p><p>{_said(choice)}</p>'
+        f"<table><tbody>{rows}</tbody></table><p>{end}</p></template>"
+    )
+
+
+def _said(choice):
+    """What comes of a choice, in words."""
+    takes = [
+        _figure.code(taken) if axis is not None else f"all of {_figure.code(taken)}"
+        for axis, taken in zip(choice.axes, choice.takes, strict=True)
+    ]
+    pairs = f"Example <code>i</code> takes {_figure.listed(takes)}."
+    if choice.recording is None:
+        why = html.escape(choice.refused)
+        some = any(axis is not None for axis in choice.axes)
+        return f"<b>This does not work.</b> {f'{pairs} But {why}' if some else why[0].upper() + why[1:]}"
+    size = choice.recording.size
+    results = [
+        f"{value.dtype}[{','.join(map(str, (size, *value.shape)))}]" for value in choice.recording.outputs
+    ]
+    many = "result has" if len(results) == 1 else "results have"
+    return f"{pairs} " + (
+        f"The {many} the shape {', '.join(map(_figure.code, results))}."
+        if results
+        else "Nothing is returned."
+    )
 
 
 def _where(value):

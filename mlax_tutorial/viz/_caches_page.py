@@ -1,8 +1,10 @@
 """The markup of ``viz.jit_cache``: a table that can be read without scripts, and stepped through with them."""
 
+import dataclasses
 import html
 
-from mlax_tutorial.viz import _figure
+from mlax_tutorial.inspection import retracing
+from mlax_tutorial.viz import _figure, _tune
 from mlax_tutorial.viz._figure import counted
 
 _DOT = (
@@ -10,8 +12,8 @@ _DOT = (
 )
 
 
-def page(watched) -> str:
-    """The calls as HTML: a row each, and a column for each program."""
+def page(watched, choices=None) -> str:
+    """The calls as HTML: a row each, and a column for each program; and further calls to choose from."""
     calls, programs = watched.calls, watched.programs
     first = {}
     for number, call in enumerate(calls):
@@ -23,7 +25,7 @@ def page(watched) -> str:
     entries = "".join(_entry(i, program, calls) for i, program in enumerate(programs))
     body = f"""<p class="viz-cache-title">The cache of <code>{name}</code>: {counted(len(calls), "call")}, \
 {counted(len(programs), "program")}</p>
-{_figure.bar(len(calls), "call", "Calls", at=len(calls))}
+{_controls(choices)}{_figure.bar(len(calls), "call", "Calls", at=len(calls))}
 <div class="viz-scroll" tabindex="0" role="group" aria-label="Calls of {name}"><table>
 <thead><tr><th scope="col">call</th><th scope="col">with</th>{heads}</tr></thead>
 <tbody>{rows}</tbody></table></div>
@@ -33,7 +35,62 @@ def page(watched) -> str:
     label = f"The cache of {watched.name}, call by call"
     caption = f"""Calls of <code>{name}</code>, one a row, with what the cache sees of their arguments; each numbered column is a program. \
 A filled dot: this call was traced, and made the program, which the line below it keeps alive. A ring: the program was there already."""
-    return _figure.frame("cache", body, label, caption=caption, styles=["table"], script=True)
+    if choices is None:
+        return _figure.frame("cache", body, label, caption=caption, styles=["table"], script=True)
+    caption += f" Make further calls: choose the type and shape of {_figure.code(choices.name)}, and press <i>call</i>."
+    data = _looked_up(watched, choices)
+    return _figure.frame(
+        "cache", body, label, caption=caption, styles=["table"], script=True, data=data, tuned=True
+    )
+
+
+def _controls(choices):
+    """Lists of types and shapes, and buttons to call and to begin anew."""
+    if choices is None:
+        return ""
+    kinds, shapes = dict.fromkeys(one.kind for one in choices.all), [str(shape) for shape in choices.shapes]
+    return _tune.controls(
+        _tune.choice(f"type of {choices.name}", kinds, next(iter(kinds))),
+        _tune.choice("shape", shapes, shapes[0]),
+        '<span><button type="button" class="viz-cache-call">call</button> '
+        '<button type="button" class="viz-cache-anew">start over</button></span>',
+    )
+
+
+def _looked_up(watched, choices):
+    """What the script compares: of each call the argument's part of the key, and what else differs from the last call."""
+    last = watched.calls[-1].key
+    before = []
+    for call in watched.calls:
+        if call.program is None:
+            continue
+        part = next((part for part in call.key.parts if part.name == choices.name), None)
+        parts = tuple(part if own.name == choices.name and part else own for own in last.parts)
+        rest = retracing.differences(dataclasses.replace(last, parts=parts), call.key)
+        before.append({"program": call.program, "rest": rest, "part": None if part is None else _part(part)})
+    further = [
+        {
+            "kind": one.kind,
+            "shape": str(one.shape),
+            "part": _part(one.part),
+            "key": str(one.key),
+            "equations": one.equations,
+            "error": one.error,
+        }
+        for one in choices.all
+    ]
+    return {"name": choices.name, "calls": before, "further": further}
+
+
+def _part(part):
+    """Shape, dtype and weak type as the key has them, and the three as text."""
+    value = part.value
+    return {
+        "shape": str(getattr(value, "shape", "")),
+        "dtype": str(getattr(value, "dtype", "")),
+        "weak": bool(getattr(value, "weak_type", False)),
+        "text": part.text,
+    }
 
 
 def said(call) -> str:

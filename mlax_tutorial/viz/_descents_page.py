@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from mlax_tutorial.viz import _figure
-from mlax_tutorial.viz._figure import counted
+from mlax_tutorial.viz import _figure, _tune
+from mlax_tutorial.viz._figure import counted, listed
 
 WIDE = 460  # of a drawing, in its own pixels
 LEFT, BELOW = 54, 24  # room for the numbers at the axes, which are larger where the page is narrow
@@ -30,20 +30,22 @@ def listing(descent) -> str:
     return "\n".join(lines)
 
 
-def page(descent, heights) -> str:
-    """The figure as HTML."""
+def page(descent, heights, tuned=None) -> str:
+    """The figure as HTML; ``tuned`` is the `descents.Quadratic` that its sliders go down, the last path."""
     steps = len(descent.paths[0].points) - 1
     frames = sorted({round(i) for i in np.linspace(0, steps, min(steps, FRAMES) + 1)})
     to_map, tall = _scale(descent.window)
-    curve = _Curve(descent.paths, frames)
+    curve = _Curve(descent.paths, frames, tuned is not None)
     shown = [_along(path, frames, to_map, curve) for path in descent.paths]
     start = _place(descent.paths[0].points[0])
     caption = (
         f"{_names(descent)} over {_figure.code(descent.name)}, from {start}: contour lines of equal loss with the path of each, and "
         "beside them the loss after each step. The slider goes through the steps; it stands at the last."
     )
+    if tuned is not None:
+        caption += f" Two more set the rate and the momentum of {_figure.code(descent.paths[-1].name)}."
     body = f"""{_figure.bar(len(frames) - 1, "step", "Steps", at=len(frames) - 1)}
-<div class="viz-descent-panes">
+{_sliders(tuned)}<div class="viz-descent-panes">
 <div><svg viewBox="0 0 {WIDE} {tall + BELOW}" aria-hidden="true">{_axes(descent.window, to_map, tall)}
 <svg class="viz-descent-map" x="{LEFT}" y="0" width="{WIDE - LEFT}" height="{tall}" viewBox="{LEFT} 0 {WIDE - LEFT} {tall}">
 {_contours(heights, descent.window, to_map)}
@@ -59,19 +61,56 @@ def page(descent, heights) -> str:
         "names": [path.name for path in descent.paths],
         "paths": [{key: each[key] for key in ("at", "loss")} for each in shown],
     }
+    if tuned is not None:
+        data["tune"] = {
+            "rates": _rates(tuned),
+            "constant": tuned.constant,
+            "slope": tuned.slope.tolist(),
+            "curvature": tuned.curvature.tolist(),
+            "start": descent.paths[0].points[0].tolist(),
+            "map": [float(number) for number in (*to_map(0, 0), *to_map(1, 1))],
+            "curve": curve.numbers(),
+        }
     ends = "; ".join(
         f"{path.name} ends at {each['at'][-1]}, loss {each['loss'][-1]}"
         for path, each in zip(descent.paths, shown)
     )
     label = f"Contour lines of {descent.name} and the paths of optimizers from {start}. After {counted(steps, 'step')} {ends}."
-    return _figure.frame("descent", body, label, caption=caption, styles=["table"], script=True, data=data)
+    return _figure.frame(
+        "descent",
+        body,
+        label,
+        caption=caption,
+        styles=["table"],
+        script=True,
+        data=data,
+        tuned=tuned is not None,
+    )
+
+
+def _rates(tuned):
+    """Rates to choose from: of three digits, up to the largest with which any momentum goes down, and the one of the beginning."""
+    largest = 4.4 / float(np.linalg.eigvalsh(tuned.curvature).max())
+    rates = {float(f"{rate:.3g}") for rate in np.geomspace(largest / 300, largest, 120)}
+    return sorted(rates | {tuned.rate})
+
+
+def _sliders(tuned):
+    """A slider for the rate and one for the momentum, hidden until the script runs."""
+    if tuned is None:
+        return ""
+    rates = _rates(tuned)
+    return _tune.controls(
+        _tune.slider("learning rate", 0, len(rates) - 1, rates.index(tuned.rate), f"{tuned.rate:g}"),
+        _tune.slider("momentum", 0, 99, round(100 * tuned.momentum), f"{tuned.momentum:.2f}"),
+    )
 
 
 def _names(descent):
     names = [html.escape(path.name) for path in descent.paths]
     if sum(map(len, names)) > 60:
         return counted(len(names), "optimizer")
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return listed(names)
 
 
 def _scale(window):
@@ -197,7 +236,7 @@ def _contour(to_map, segment):
 class _Curve:
     """The losses over the steps: by their logarithm, if none is negative."""
 
-    def __init__(self, paths, frames):
+    def __init__(self, paths, frames, tuned=False):
         self.steps = frames[-1]
         losses = np.concatenate([path.losses[: path.ended] for path in paths])
         self.logarithmic = losses.size > 0 and losses.min() >= 0 and losses.max() > 0
@@ -217,8 +256,21 @@ class _Curve:
             )
         else:
             self.low, self.high = 0.0, 1.0
+        if tuned and self.logarithmic:  # room for what other rates do
+            first = math.log10(max(paths[0].losses[0], self.floor))
+            self.low, self.high = min(self.low, first - 6), max(self.high, first + 1)
+            self.floor = min(self.floor, 10.0**self.low)
         if not self.high > self.low:
             self.low, self.high = self.low - 0.5, self.low + 0.5
+
+    def numbers(self):
+        """What the script needs to place a loss as `at` does."""
+        return {
+            "steps": self.steps,
+            "low": self.low,
+            "high": self.high,
+            "floor": self.floor if self.logarithmic else None,
+        }
 
     def at(self, step, loss):
         value = math.log10(max(loss, self.floor)) if self.logarithmic else loss
@@ -251,11 +303,11 @@ def _breakable(name):
 def _tick(value, form=".3g") -> str:
     """A number at an axis, as short as it can be.
 
-    >>> _tick(1e-05), _tick(-2e30), _tick(250.0), _tick(3.2e-11, ".0e")
-    ('1e-5', '-2e30', '250', '3e-11')
+    >>> _tick(1e-05), _tick(-2e30), _tick(250.0), _tick(3.2e-11, ".0e"), _tick(2.0, ".0e")
+    ('1e-5', '-2e30', '250', '3e-11', '2')
     """
     text = f"{float(value):{form}}" if value else "0"
-    return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text)
+    return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text).removesuffix("e")
 
 
 def _number(value) -> str:

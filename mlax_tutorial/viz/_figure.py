@@ -1,19 +1,28 @@
 """What the interactive figures share: the frame, the bar of buttons that steps through one, styles and scripts.
 
 A figure is HTML that can be read without scripts. Its style is `_figure.css` and the files of its own; `_table.css` and
-`_folding.css` are for those that hold tables or lists to unfold. On a page with several figures these come again with each one,
-so a rule of a figure's own that changes a common one must be the more specific: ``.viz-figure.viz-tree``. A figure with
+`_folding.css` are for those that hold tables or lists to unfold, `_tune` for those in which the reader sets something. On a page with
+several figures these come again with each one, so a rule of a figure's own that changes a common one must be the more specific: ``.viz-figure.viz-tree``. A figure with
 steps has a bar, hidden until the script runs. Its own script defines ``begin(root, data)``, which calls ``steps`` of `_figure.js`.
 """
 
 import hashlib
 import html
 import json
+from collections.abc import Sequence
 from importlib import resources
 
 
 def frame(
-    kind: str, body: str, label: str, *, caption: str, styles=(), script: bool = False, data=None
+    kind: str,
+    body: str,
+    label: str,
+    *,
+    caption: str,
+    styles=(),
+    script: bool = False,
+    data=None,
+    tuned: bool = False,
 ) -> str:
     """A whole figure.
 
@@ -25,9 +34,11 @@ def frame(
       styles: further style sheets, by name.
       script: whether there is one.
       data: what the script gets, as JSON.
+      tuned: whether the reader sets something, with controls of `_tune`.
     """
     given = "" if data is None else f' data-figure="{attribute(json.dumps(data, ensure_ascii=False))}"'
-    style = "\n".join(_file(f"_{name}.css") for name in ("figure", *styles, kind))
+    tune = ["tune"] if tuned else []
+    style = "\n".join(_file(f"_{name}.css") for name in ("figure", *styles, *tune, kind))
     name = f"viz-{kind}-" + hashlib.sha256(f"{body}{given}".encode()).hexdigest()[:10]
     figure = (
         f'<div class="viz-figure viz-{kind} {name}" role="group" aria-label="{attribute(label)}"{given}>\n'
@@ -35,7 +46,8 @@ def frame(
     )
     if not script:
         return figure
-    code = _file("_figure.js").replace("BEGIN", _file(f"_{kind}.js")).replace("NAME", name)
+    begin = "\n".join(_file(f"_{name}.js") for name in (*tune, kind))
+    code = _file("_figure.js").replace("BEGIN", begin).replace("NAME", name)
     return f"{figure}\n<script>{code}</script>"
 
 
@@ -77,6 +89,16 @@ def counted(number: int, one: str, many: str = "") -> str:
     ('1 leaf', '2,000 calls')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words in a row.
+
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def in_bytes(count: int) -> str:

@@ -1,13 +1,15 @@
 """The markup of ``viz.attention``: heat maps that need no script, and the weights of one query, through which the script steps."""
 
+import base64
 import html
 
 import numpy as np
 
-from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz import _figure, _tune
 from mlax_tutorial.viz._figure import counted
 
 LEVELS = 8  # of color
+TEMPERATURES = [float(f"{10 ** (i / 20):.2g}") for i in range(-20, 21)]  # from 0.1 to 10
 WIDE, LABELS = 460, 58  # of the large map and of the room for names, in its own pixels
 
 
@@ -39,8 +41,8 @@ def _most(row, keys) -> str:
     return f"{_line(keys[int(row.argmax())])} {row.max():.2f}"
 
 
-def page(attention) -> str:
-    """The figure as HTML."""
+def page(attention, masks=None) -> str:
+    """The figure as HTML; ``masks`` are those to choose from by name, if the reader sets temperature and mask."""
     queries, keys = [_line(name) for name in attention.queries], [_line(name) for name in attention.keys]
     heads = [
         (layer, head, weights[head])
@@ -78,12 +80,17 @@ def page(attention) -> str:
         "key, and the stronger the color, the larger the weight. The small maps are the heads: choose one. The slider goes through the queries, whose "
         "weights stand beside the map, in percent."
     )
+    if masks is not None:
+        caption += (
+            " You set the temperature, by which the scores are divided before the softmax, and a mask. At temperature 1 and without a "
+            "mask, the weights are those of the model; what is 0 then stays 0."
+        )
     chips = "".join(
         f'<li style="--w:{value / 100:g}"><b>{_short(name, 12)}</b><i>{value if value >= 1 else ""}</i></li>'
         for name, value in zip(keys, percent[0][at])
     )
     body = f"""{_figure.bar(last, "query", "Queries", at=at)}
-<div class="viz-attention-heads">{thumbs}</div>
+{_controls(masks)}<div class="viz-attention-heads">{thumbs}</div>
 <div class="viz-attention-panes">
 <svg viewBox="0 0 {WIDE} {tall}" preserveAspectRatio="xMinYMin" aria-hidden="true" font-size="{font:.1f}">{names}{columns}
 <g class="viz-attention-map" transform="translate({LABELS},{above}) scale({size:.3f})">{maps[0]}</g>
@@ -94,12 +101,32 @@ def page(attention) -> str:
         "queries": queries,
         "keys": keys,
         "heads": [f"layer {layer}, head {head}" for layer, head, _ in heads],
-        "percent": percent,
     }
+    if masks is None:
+        data["percent"] = percent
+    else:
+        weights = np.concatenate([layer.ravel() for layer in attention.layers]).astype("<f4")
+        data |= {
+            "weights": base64.b64encode(weights.tobytes()).decode(),
+            "temperatures": TEMPERATURES,
+            "masks": list(masks),
+            "allowed": ["".join("01"[int(may)] for may in mask.ravel()) for mask in masks.values()],
+        }
     label = f"Attention weights. {listing(attention)}"
     if len(label) > 600:
         label = label[:600].rsplit(",", 1)[0] + " …"
-    return _figure.frame("attention", body, label, caption=caption, script=True, data=data)
+    return _figure.frame(
+        "attention", body, label, caption=caption, script=True, data=data, tuned=masks is not None
+    )
+
+
+def _controls(masks) -> str:
+    if masks is None:
+        return ""
+    one = TEMPERATURES.index(1.0)
+    return _tune.controls(
+        _tune.slider("temperature", 0, len(TEMPERATURES) - 1, one, "1"), _tune.choice("mask", list(masks))
+    )
 
 
 def _percent(matrix) -> list[list[int]]:

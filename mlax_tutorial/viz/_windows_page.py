@@ -4,7 +4,7 @@ import html
 
 import numpy as np
 
-from mlax_tutorial.viz import _figure
+from mlax_tutorial.viz import _figure, _tune
 
 UNIT = 10  # a cell, in the drawing's own pixels
 
@@ -33,8 +33,8 @@ def listing(sight) -> str:
     return "\n".join(lines)
 
 
-def page(sight) -> str:
-    """The figure as HTML."""
+def page(sight, window=None) -> str:
+    """The figure as HTML; ``window`` is the `windows.Window` that its sliders set."""
     stages = sight.stages
     shapes = [stages[0].given, *(stage.returned for stage in stages)]
     count = int(np.prod(shapes[-1]))
@@ -56,7 +56,7 @@ def page(sight) -> str:
         for stage in stages
     )
     body = f"""{_figure.bar(count - 1, "output", "Outputs", at=start)}
-<div class="viz-convolution-grids">{grids}</div>
+{_sliders(window)}<div class="viz-convolution-grids">{grids}</div>
 <table><thead><tr><th scope="col">layer</th><th scope="col">its window</th><th scope="col">receptive field</th><th scope="col">channels it sees</th></tr></thead>
 <tbody>{table}</tbody></table>"""
     rest = f" Not shown, since it has no places: {', '.join(map(_short, sight.rest))}." if sight.rest else ""
@@ -65,12 +65,34 @@ def page(sight) -> str:
         "to it, and the stronger the color, the more ways there are. The slider goes through the outputs, row by row; in the last grid, "
         f"you can click one.{html.escape(rest)}"
     )
+    if window is not None:
+        caption = (
+            f"What one output of {_figure.code(sight.name)} sees: the colored cells of the input. The slider goes through the outputs, row by "
+            "row; in the last grid, you can click one. You set kernel size, stride and dilation of a convolution without padding whose "
+            "weights are all equal, so each output is the mean of what it sees. The stronger the gray, the larger the number."
+        )
     data = {"shapes": [list(shape) for shape in shapes], "maps": [_map(stage) for stage in stages]}
+    if window is not None:
+        data["tune"] = [float(f"{value:.7g}") for value in window.values.ravel()]
     fields = "; ".join(f"behind {stage.name} {_by(stage.field)}" for stage in stages)
     label = f"Grids of the input and of each layer of {sight.name}, and which inputs an output sees. Receptive field: {fields}."
     return _figure.frame(
-        "convolution", body, label, caption=caption, styles=["table"], script=True, data=data
+        "convolution",
+        body,
+        label,
+        caption=caption,
+        styles=["table"],
+        script=True,
+        data=data,
+        tuned=window is not None,
     )
+
+
+def _sliders(window) -> str:
+    if window is None:
+        return ""
+    parts = ("kernel size", 7, window.size), ("stride", 4, window.stride), ("dilation", 4, window.dilation)
+    return _tune.controls(*(_tune.slider(name, 1, max(most, at), at, str(at)) for name, most, at in parts))
 
 
 def _by(shape) -> str:

@@ -6,6 +6,8 @@ where the axis of the examples stands. What an equation becomes is found by mapp
 """
 
 import dataclasses
+import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,8 @@ from mlax_tutorial.viz import _batching_page
 from mlax_tutorial.viz._notation import letters
 
 MOST = 200  # equations that are followed
+COMBINATIONS = 64  # of axes, that a page holds to choose from
+LETTERS = 60_000  # of a page with all that can be chosen
 
 _INLINED = {"jit", "pjit", "closed_call", "core_call"}
 _SAID = ("axes", "axis", "dimension", "dimensions", "permutation")
@@ -66,20 +70,61 @@ class Recording:
     left_out: int = 0
 
 
-class Batching:
-    """A recording; a notebook shows it as a figure to step through, a terminal as a listing."""
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """One combination of axes, and what comes of it.
 
-    def __init__(self, recording: Recording):
-        self.recording = recording
+    Attributes:
+      axes: for each argument its axis, or None if it is shared.
+      takes: what example i takes of each argument, as Python would write it.
+      recording: what ``vmap`` makes of the function, or None if it refuses.
+      refused: why it refuses, or "".
+    """
+
+    axes: tuple[int | None, ...]
+    takes: tuple[str, ...]
+    recording: Recording | None
+    refused: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choices:
+    """All combinations of axes.
+
+    Attributes:
+      names: of the arguments.
+      options: for each argument, the axes that it has, and None.
+      axes: the combination with which the figure begins.
+      all: a `Choice` for each combination.
+    """
+
+    names: tuple[str, ...]
+    options: tuple[tuple[int | None, ...], ...]
+    axes: tuple[int | None, ...]
+    all: tuple[Choice, ...]
+
+
+class Batching:
+    """A recording; a notebook shows it as a figure to step through, a terminal as a listing.
+
+    Attributes:
+      recording: what happens to each equation.
+      choices: the other combinations of axes, if the reader can choose; else None.
+    """
+
+    def __init__(self, recording: Recording, choices: Choices | None = None):
+        self.recording, self.choices = recording, choices
 
     def _repr_html_(self):
-        return _batching_page.page(self.recording)
+        return _batching_page.page(self.recording, self.choices)
 
     def __repr__(self):
         return _batching_page.listing(self.recording)
 
 
-def batch(function: Callable, *args: Any, in_axes: Any = 0, axis_name: Any = None) -> Batching:
+def batch(
+    function: Callable, *args: Any, in_axes: Any = 0, axis_name: Any = None, choose: bool = False
+) -> Batching:
     """Show what ``jax.vmap(function, in_axes)`` does to each equation of a function.
 
     Nothing is computed: arguments may be ``jax.ShapeDtypeStruct``, too.
@@ -88,12 +133,15 @@ def batch(function: Callable, *args: Any, in_axes: Any = 0, axis_name: Any = Non
       function: a function for one example.
       *args: the arguments of the mapped call: pytrees of arrays, with the axis of the examples.
       in_axes, axis_name: as for ``jax.vmap``.
+      choose: whether the figure has the reader choose an axis for each argument. All combinations are tried here, and stored in the
+        page, which needs no kernel; of one that ``vmap`` or the function refuses it says why.
 
     Returns:
       A `Batching`: as the last expression of a cell it is a figure to step through by buttons or arrow keys.
 
     Raises:
-      ValueError: as ``jax.vmap`` does, where the axes do not fit the arguments.
+      ValueError: as ``jax.vmap`` does, where the axes do not fit the arguments; to ``choose``, if ``in_axes`` is not one number
+        or None for each argument, or there is too much to choose from.
 
     Example:
       >>> import jax.numpy as jnp
@@ -106,8 +154,90 @@ def batch(function: Callable, *args: Any, in_axes: Any = 0, axis_name: Any = Non
         c = reduce_sum b, axes (0,)
                  f32[]   ->  f32[8*]    reduce_sum, axes (1,)
       returns c; * marks the axis of the examples
+      >>> figure = viz.batch(jnp.dot, jnp.ones((8, 3)), jnp.ones((3, 2)), in_axes=(0, None), choose=True)
+      >>> [choice.axes for choice in figure.choices.all if not choice.refused]
+      [(0, None), (None, 1)]
     """
-    return Batching(record(function, *args, in_axes=in_axes, axis_name=axis_name))
+    recording = record(function, *args, in_axes=in_axes, axis_name=axis_name)
+    if not choose:
+        return Batching(recording)
+    choices = _choices(function, args, in_axes, axis_name)
+    if (length := len(_batching_page.page(recording, choices))) > LETTERS:
+        raise ValueError(
+            f"viz.batch: with all combinations of axes the figure would be {length / 1000:.0f} kB, more than {LETTERS // 1000}; "
+            "choose for a smaller function, or leave choose out"
+        )
+    return Batching(recording, choices)
+
+
+def _choices(function, args, in_axes, axis_name) -> Choices:
+    """Tries all combinations of axes."""
+    given = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
+    if not all(axis is None or isinstance(axis, int) for axis in given):
+        raise ValueError(
+            f"viz.batch: choose needs one axis or None for each argument, got in_axes={in_axes!r}"
+        )
+    shapes = [[np.shape(leaf) for leaf in jax.tree.leaves(argument)] for argument in args]
+    ranks = [min(map(len, each), default=0) for each in shapes]
+    options = tuple((*range(rank), None) for rank in ranks)
+    combinations = list(itertools.product(*options))
+    if len(combinations) > COMBINATIONS:
+        raise ValueError(
+            f"viz.batch: choose would try {len(combinations)} combinations of axes, more than {COMBINATIONS}; close over some arguments"
+        )
+    names = _names(function, len(args))
+    axes = tuple(
+        axis if axis is None or axis >= 0 else axis + rank for axis, rank in zip(given, ranks, strict=True)
+    )
+    found = []
+    for combination in combinations:
+        takes = tuple(
+            name if axis is None else f"{name}[{':, ' * axis}i]"
+            for name, axis in zip(names, combination, strict=True)
+        )
+        refused, recording = _lengths(names, shapes, combination), None
+        if not refused:
+            try:
+                recording = record(function, *args, in_axes=combination, axis_name=axis_name)
+            except Exception as error:
+                lines = str(error).strip().splitlines() or [""]
+                said = lines[0] if len(lines[0]) <= 200 else lines[0][:199] + "…"
+                refused = f"{_one_example(names, shapes, combination)} {type(error).__name__}: {said}"
+        found.append(Choice(combination, takes, recording, refused))
+    return Choices(names, options, axes, tuple(found))
+
+
+def _one_example(names, shapes, axes):
+    """What the function is given for one example, in words."""
+    given = []
+    for name, each, axis in zip(names, shapes, axes, strict=True):
+        left = [shape if axis is None else shape[:axis] + shape[axis + 1 :] for shape in each]
+        given.append(f"{name} of {', '.join(map(str, left)) or 'no shape'}")
+    return f"the function cannot take what it gets for one example: {', '.join(given)}."
+
+
+def _names(function, count):
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return tuple(names[i] if i < len(names) else f"argument {i + 1}" for i in range(count))
+
+
+def _lengths(names, shapes, axes):
+    """Why ``vmap`` itself refuses these axes: none is mapped, or they are not equally long."""
+    mapped = [
+        (name, shape[axis])
+        for name, each, axis in zip(names, shapes, axes, strict=True)
+        if axis is not None
+        for shape in each
+    ]
+    if not mapped:
+        return "no argument is mapped, so there are no examples. vmap needs at least one axis."
+    if len({length for _, length in mapped}) > 1:
+        said = ", ".join(f"{length} in {name}" for name, length in dict.fromkeys(mapped))
+        return f"the mapped axes must be equally long, one entry for each example. Their lengths: {said}."
+    return ""
 
 
 def record(function: Callable, *args: Any, in_axes: Any = 0, axis_name: Any = None) -> Recording:

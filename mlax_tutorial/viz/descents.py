@@ -13,9 +13,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.optim import SGD
 from mlax_tutorial.viz import _descents_page
 
 GRID = 81  # points in a row at which the function is evaluated for the contour lines
+
+
+YOURS = "yours"  # the path that the figure's sliders set
+
+
+@dataclasses.dataclass(frozen=True)
+class Quadratic:
+    """A function of two numbers that the page computes itself: ``constant + slope @ w + w @ curvature @ w / 2``.
+
+    Attributes:
+      rate, momentum: those of gradient descent with which the figure begins.
+    """
+
+    constant: float
+    slope: np.ndarray
+    curvature: np.ndarray
+    rate: float
+    momentum: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +63,8 @@ class Descent:
       window: ``((left, right), (low, high))``, what the figure shows of the plane.
     """
 
-    def __init__(self, name: str, paths: list[Path], window, heights: np.ndarray):
-        self.name, self.paths, self.window, self._heights = name, paths, window, heights
+    def __init__(self, name: str, paths: list[Path], window, heights: np.ndarray, tuned=None):
+        self.name, self.paths, self.window, self._heights, self._tuned = name, paths, window, heights, tuned
 
     @property
     def losses(self) -> dict[str, np.ndarray]:
@@ -53,7 +72,7 @@ class Descent:
         return {path.name: path.losses for path in self.paths}
 
     def _repr_html_(self):
-        return _descents_page.page(self, self._heights)
+        return _descents_page.page(self, self._heights, self._tuned)
 
     def __repr__(self):
         return _descents_page.listing(self)
@@ -66,6 +85,7 @@ def descent(
     *,
     steps: int = 50,
     window: Any = None,
+    tune: tuple[float, float] | None = None,
 ) -> Descent:
     """Show how optimizers go down a function of two numbers.
 
@@ -76,6 +96,8 @@ def descent(
       start: the two numbers to begin with.
       steps: how many steps each optimizer takes.
       window: ``((left, right), (low, high))``, the part of the plane to show; by default what the paths cover as they descend.
+      tune: a learning rate and a momentum. A further path, `yours`, is that of gradient descent with them, and two sliders of the
+        figure set them; the page itself computes the path, without a kernel. So the function must be a quadratic.
 
     Returns:
       A `Descent`: as the last expression of a cell it is a figure of contour lines and paths with a button for each step. It
@@ -83,23 +105,56 @@ def descent(
 
     Raises:
       TypeError: if the function does not return one number, or an optimizer has no such methods.
-      ValueError: if ``start``, ``steps`` or ``window`` make no sense, or there is no optimizer.
+      ValueError: if ``start``, ``steps``, ``window`` or ``tune`` make no sense, there is no optimizer, or a function to ``tune`` is no quadratic.
 
     Example:
       >>> from mlax_tutorial import optim, viz
       >>> viz.descent(lambda x, y: x**2 + 4 * y**2, [optim.SGD(0.125)], (2.0, 1.0), steps=2)
       <lambda> from (2, 1), 2 steps
-        SGD(learning_rate=0.125)  8 -> 1.27 at (1.12, 0)
+        SGD(0.125)  8 -> 1.27 at (1.12, 0)
     """
     named = _named(optimizers)
     if steps != int(steps) or steps < 1:
         raise ValueError(f"viz.descent: steps must be a whole number of at least 1, got {steps!r}")
     begin = _pair(start)
     loss = _of_array(function, begin)
+    tuned = None if tune is None else _quadratic(loss, begin, tune)
+    if tuned is not None:
+        if YOURS in named:
+            raise ValueError(
+                f"viz.descent: {YOURS!r} names the path of the sliders; give the optimizer another name"
+            )
+        named |= {YOURS: SGD(tuned.rate, momentum=tuned.momentum)}
     paths = [_path(name, optimizer, loss, begin, int(steps)) for name, optimizer in named.items()]
     window = _window(paths) if window is None else _checked(window)
     name = getattr(function, "__name__", type(function).__name__)
-    return Descent(name, paths, window, _heights(loss, window))
+    return Descent(name, paths, window, _heights(loss, window), tuned)
+
+
+def _quadratic(loss, begin, tune) -> Quadratic:
+    """The numbers of a quadratic, found at 0 and held against the function at other places."""
+    try:
+        rate, momentum = (float(number) for number in tune)
+    except (TypeError, ValueError):
+        rate, momentum = np.nan, np.nan
+    if not (0 < rate < np.inf and 0 <= momentum < 1):
+        raise ValueError(
+            f"viz.descent: tune must be a rate above 0 and a momentum of at least 0 and below 1, got {tune!r}"
+        )
+    zero, gradient = jnp.zeros(2), jax.grad(loss)
+    constant, slope, curvature = (np.asarray(f(zero), float) for f in (loss, gradient, jax.hessian(loss)))
+    places = [begin, -begin, begin[::-1] + 1, np.array([1.0, -2.0], np.float32)]
+    for place in places:
+        found, wanted = np.asarray(gradient(jnp.asarray(place)), float), slope + curvature @ place
+        if not np.allclose(found, wanted, rtol=1e-4, atol=1e-4 * max(np.abs(wanted).max(), 1e-30)):
+            raise ValueError(
+                "viz.descent: tune needs a quadratic, whose gradient is a line in each weight; this function's is not"
+            )
+    if not np.linalg.eigvalsh(curvature).max() > 0:
+        raise ValueError(
+            "viz.descent: tune needs a quadratic that rises somewhere; this function's curvature is nowhere above 0"
+        )
+    return Quadratic(float(constant), slope, curvature, rate, momentum)
 
 
 def _named(optimizers) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 listing. The markup is made in `_lookups_page`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -14,6 +14,7 @@ import numpy as np
 from mlax_tutorial.viz import _lookups_page
 
 MOST = 64  # queries or keys, and heads in all, that a figure can hold
+MOST_TUNED = 1100  # weights and places of masks that fit into 60 kB of markup, if the page computes with them
 
 
 class Attention:
@@ -24,18 +25,23 @@ class Attention:
       queries, keys: the names of the tokens.
     """
 
-    def __init__(self, layers: list[np.ndarray], queries: list[str], keys: list[str]):
-        self.layers, self.queries, self.keys = layers, queries, keys
+    def __init__(self, layers: list[np.ndarray], queries: list[str], keys: list[str], masks=None):
+        self.layers, self.queries, self.keys, self._masks = layers, queries, keys, masks
 
     def _repr_html_(self):
-        return _lookups_page.page(self)
+        return _lookups_page.page(self, self._masks)
 
     def __repr__(self):
         return _lookups_page.listing(self)
 
 
 def attention(
-    function: Any, *args, tokens: Sequence | None = None, keys: Sequence | None = None, **kwargs
+    function: Any,
+    *args,
+    tokens: Sequence | None = None,
+    keys: Sequence | None = None,
+    tune: Mapping[str, Any] | None = None,
+    **kwargs,
 ) -> Attention:
     """Show who looks at whom: the attention weights of each layer and head, for one input.
 
@@ -46,14 +52,19 @@ def attention(
         taken for heads.
       tokens: a name for each query, a string or any sequence; by default their numbers. It also names the keys if they are as many.
       keys: names of the keys, where they are others, as in cross attention.
+      tune: masks by name, Boolean, ``(queries, keys)`` or ``(keys,)``; True means "may be looked at". The figure gets a slider for the
+        temperature, by which the scores are divided before the softmax, and a choice among no mask, these and, if there are as many
+        keys as queries, the causal one. ``{}`` adds none. The page itself computes the weights, without a kernel, from those at
+        temperature 1: what is 0 there, under a mask of the model's own, stays 0. So each row must sum to 1 or be all 0.
 
     Returns:
       An `Attention`: as the last expression of a cell it is a figure, with a button for each head and one for the next query. It has
       ``layers``, the weights, too.
 
     Raises:
-      TypeError: if the first argument is neither a function nor weights.
-      ValueError: if the function has no attention, keeps no weights (in chunks, in a fused kernel), or the names do not fit.
+      TypeError: if the first argument is neither a function nor weights, or ``tune`` no mapping.
+      ValueError: if the function has no attention, keeps no weights (in chunks, in a fused kernel), the names do not fit, or masks
+        or weights do not fit ``tune``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -61,6 +72,10 @@ def attention(
       >>> viz.attention(jnp.array([[1.0, 0.0], [0.25, 0.75]]), tokens="ab")
       1 layer, 1 head, 2 queries, 2 keys
         layer 0 head 0: a -> a 1.00, b -> b 0.75
+
+      With a temperature to set, and a mask under which the first token is padding:
+
+      >>> figure = viz.attention(jnp.full((3, 3), 1 / 3), tokens="abc", tune={"padding": jnp.array([False, True, True])})
     """
     if callable(function):
         layers = [_heads(array) for array in _found(function, args, kwargs)]
@@ -88,7 +103,42 @@ def attention(
     names = _names("tokens", tokens, queries_count)
     if keys is None and tokens is not None and queries_count == keys_count:
         keys = names
-    return Attention(layers, names, _names("keys", keys, keys_count))
+    masks = None if tune is None else _masks(tune, layers)
+    return Attention(layers, names, _names("keys", keys, keys_count), masks)
+
+
+def _masks(given, layers) -> dict[str, np.ndarray]:
+    """The masks to choose from, the weights being such that the page can compute them."""
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"viz.attention: tune must be masks by name, such as {{}} or {{'padding': mask}}, got {type(given).__name__}"
+        )
+    shape = layers[0].shape[1:]
+    masks = {"none": np.ones(shape, bool)}
+    if shape[0] == shape[1]:
+        masks["causal"] = np.tri(shape[0], dtype=bool)
+    for name, mask in given.items():
+        if name in ("none", "causal"):
+            raise ValueError(f"viz.attention: tune has a mask {name!r} anyway; give yours another name")
+        mask = np.asarray(mask)
+        if mask.dtype != bool or mask.shape not in (shape, shape[1:]):
+            raise ValueError(
+                f"viz.attention: tune's mask {name!r} must be Boolean, {shape} or {shape[1:]}, got {mask.dtype}{list(mask.shape)}"
+            )
+        masks[str(name)] = np.broadcast_to(mask, shape)
+    for layer in layers:
+        sums = layer.sum(axis=-1)
+        if not (layer >= 0).all() or not ((np.abs(sums - 1) < 2e-2) | (sums == 0)).all():
+            raise ValueError(
+                "viz.attention: tune needs weights of a softmax, whose rows sum to 1 or are all 0; these are not"
+            )
+    count = sum(layer.size for layer in layers) + shape[0] * shape[1] * len(given)
+    if count > MOST_TUNED:
+        raise ValueError(
+            f"viz.attention: tune can hold {MOST_TUNED:,} numbers, weights and masks together, got {count:,}: "
+            "show fewer tokens, heads or masks"
+        )
+    return masks
 
 
 def _given(weights, args) -> list:

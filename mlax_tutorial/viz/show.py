@@ -7,7 +7,7 @@ import re
 import sys
 from xml.etree import ElementTree
 
-from mlax_tutorial.viz.style import SCALE
+from mlax_tutorial.viz.style import COLOURS, SCALE
 
 # A line or a cloud of more points than this is drawn as pixels: as SVG, 5,000 points weigh 528 KiB, as PNG 40.
 MANY_POINTS = 2000
@@ -107,6 +107,15 @@ def _svg(fig) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
+# A line may have a contrast of 3:1, letters need 4.5:1 (WCAG 2.2, 1.4.3): their colour is mixed with the page's ink.
+INK_IN_LETTERS = 30  # per cent
+MIXED = (
+    *COLOURS,
+    "#808080",
+    "#0072b2",
+)  # a grey, and Okabe and Ito's own blue, which is too dark for the dark
+_COLOURED = re.compile(rf"fill:({'|'.join(MIXED)})")
+_MIXED = rf"fill:color-mix(in srgb,\1 {100 - INK_IN_LETTERS}%,currentColor)"
 _DECIMAL = re.compile(r"-?\d+\.\d+(?:e[-+]?\d+)?")
 
 
@@ -123,7 +132,8 @@ def _compact(root) -> None:
             used.update(re.findall(r"^(?:url\()?#([^)]*)", value))
         for name, value in element.attrib.items():
             if name == "style":
-                element.set(name, _style(value))
+                value = _style(value)
+                element.set(name, _COLOURED.sub(_MIXED, value) if element.tag == "text" else value)
             elif name != "href":
                 places = 4 if name == "transform" else 2
                 value = _DECIMAL.sub(lambda number, places=places: _rounded(number[0], places), value)

@@ -14,6 +14,7 @@ import numpy as np
 from mlax_tutorial.viz import _windows_page
 
 MOST = 4096  # places of a grid
+MOST_TUNED = 1024  # places of an input with which the page computes: so the figure stays under 60 kB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +48,21 @@ class Stage:
         return (self.places[0].astype(float) @ ways.ravel()).reshape(self.given)
 
 
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A window without padding, the same along each axis, with which the reader begins; its output is the mean of what it sees.
+
+    Attributes:
+      size, stride, dilation: as of a convolution.
+      values: the input, a mean over its channels, of its shape without channels.
+    """
+
+    size: int
+    stride: int
+    dilation: int
+    values: np.ndarray
+
+
 class Sight:
     """What `convolution` found; a notebook shows a figure, a terminal a listing.
 
@@ -56,8 +72,8 @@ class Sight:
       rest: names of the layers at the end that no longer have places, such as ``Flatten(3)``.
     """
 
-    def __init__(self, name: str, stages: list[Stage], rest: list[str]):
-        self.name, self.stages, self.rest = name, stages, rest
+    def __init__(self, name: str, stages: list[Stage], rest: list[str], window: Window | None = None):
+        self.name, self.stages, self.rest, self._window = name, stages, rest, window
 
     @property
     def fields(self) -> list[tuple[int, ...]]:
@@ -80,20 +96,24 @@ class Sight:
         return ways
 
     def _repr_html_(self):
-        return _windows_page.page(self)
+        return _windows_page.page(self, self._window)
 
     def __repr__(self):
         return _windows_page.listing(self)
 
 
-def convolution(model: Any, x: Any, *, channel_axis: int = -1) -> Sight:
+def convolution(model: Any, x: Any, *, channel_axis: int = -1, tune: bool = False) -> Sight:
     """Show which inputs each output of a convolution or a pooling sees.
 
     Args:
       model: a layer with ``init`` and ``fwd``, the package's or your own, or an ``nn.Series`` of them. It is called in inference mode.
       x: one example, ``(length, channels)`` or ``(height, width, channels)``, or a batch of images, of which the first is taken; an
-        array or a ``jax.ShapeDtypeStruct``. Its numbers do not matter.
+        array or a ``jax.ShapeDtypeStruct``. Its numbers do not matter, but to ``tune``.
       channel_axis: where the channels are, counted from the end: ``-3`` for ``(channels, height, width)``.
+      tune: whether the figure gets sliders for kernel size, stride and dilation, which begin with those of the model. The page itself
+        computes the windows, the size of the output and its values, without a kernel: those of a convolution without padding whose
+        weights are all equal and sum to 1, so each output is the mean of what it sees, over all channels. So the model must be one
+        such layer, with a window that is the same along each axis, and ``x`` an array of at most 1,024 places.
 
     Returns:
       A `Sight`: as the last expression of a cell it is a figure with the grids of all layers and a slider through the outputs. It has
@@ -102,7 +122,7 @@ def convolution(model: Any, x: Any, *, channel_axis: int = -1) -> Sight:
     Raises:
       TypeError: if ``model`` has no ``init`` and ``fwd``.
       ValueError: if ``x`` is no such example or has more than 4,096 places, ``model`` returns no places, or it returns NaN of
-        its own.
+        its own; or if ``model`` or ``x`` do not fit ``tune``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -110,6 +130,10 @@ def convolution(model: Any, x: Any, *, channel_axis: int = -1) -> Sight:
       >>> viz.convolution(nn.Conv(8, (3, 3), strides=2), jnp.ones((9, 9, 1)))
       Conv(8, (3, 3), strides=2) on 9 x 9 x 1: an output sees up to 3 x 3
         Conv(8, (3, 3), strides=2)  4 x 4 x 8  window 3 x 3  field 3 x 3
+
+      With sliders that begin at a kernel size of 3, a stride of 2 and a dilation of 1:
+
+      >>> figure = viz.convolution(nn.Conv(8, (3, 3), strides=2), jnp.ones((9, 9, 1)), tune=True)
     """
     for method in ("init", "fwd"):
         if not callable(getattr(model, method, None)) or isinstance(model, type):
@@ -142,7 +166,43 @@ def convolution(model: Any, x: Any, *, channel_axis: int = -1) -> Sight:
     stages = stages or [last]
     # What lies between the stages shown changes no place, so the shapes of places fit together.
     name = _name(model)
-    return Sight(name if len(name) <= 60 else type(model).__name__, stages, rest)
+    window = _window(stages, x, channel_axis) if tune else None
+    return Sight(name if len(name) <= 60 else type(model).__name__, stages, rest, window)
+
+
+def _window(stages, x, channel_axis) -> Window:
+    """The window of a model of one layer, and the numbers in which the reader moves it."""
+    found = set()
+    for axis in stages[0].places if len(stages) == 1 else ():
+        seen = [np.flatnonzero(column) for column in axis.T]
+        size, first = (len(seen[0]), seen[0][0]) if len(seen) and len(seen[0]) else (0, 0)
+        dilation = int(seen[0][1] - first) if size > 1 else 1
+        stride = int(seen[1][0] - first) if len(seen) > 1 and len(seen[1]) else 1
+        fits = size > 0 and stride > 0 and np.array_equal(axis, _slid(len(axis), size, stride, dilation))
+        found.add((size, stride, dilation) if fits else None)
+    if len(found) != 1 or None in found or len(stages[0].places) < len(stages[0].given):
+        raise ValueError(
+            "viz.convolution: tune needs one layer without padding, whose window is the same along each axis, "
+            f"such as nn.Conv(1, (3, 3)); got {', '.join(stage.name for stage in stages)[:100]}"
+        )
+    if isinstance(x, jax.ShapeDtypeStruct):
+        raise ValueError("viz.convolution: tune needs the numbers of x, got a jax.ShapeDtypeStruct")
+    x = np.asarray(x, np.float32)
+    values = (x[0] if x.ndim == 4 else x).mean(axis=channel_axis)
+    if values.size > MOST_TUNED or not np.isfinite(values).all():
+        raise ValueError(
+            f"viz.convolution: tune needs finite numbers at no more than {MOST_TUNED:,} places, got {values.size:,} places"
+        )
+    return Window(*found.pop(), values)
+
+
+def _slid(length, size, stride, dilation):
+    """The matrix ``(in, out)`` of what a window without padding sees."""
+    first = np.arange(max((length - dilation * (size - 1) - 1) // stride + 1, 0)) * stride
+    seen = np.zeros((length, len(first)), bool)
+    for tap in range(size):
+        seen[first + tap * dilation, np.arange(len(first))] = True
+    return seen
 
 
 def _example(x, channel_axis):

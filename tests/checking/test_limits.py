@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from mlax_tutorial.checking import checks, inputs, limits
+from mlax_tutorial.checking import checks, inputs, limits, reader
 from mlax_tutorial.checking.outcome import FAILED, PASSED
 
 X = jnp.arange(1.0, 4.0)
@@ -76,6 +76,15 @@ def test_python_loops_are_stopped(grade, endless):
     assert "stopped after 0.3 seconds" in outcome.text and "never ends" in outcome.text
     shown = dict(outcome.shown)["your code"]
     assert "in forever" in shown and "checking" not in shown
+
+
+def test_an_alarm_that_rings_once_more_hides_no_lines():
+    later = limits.TimeUp()
+    try:
+        double(None)
+    except TypeError as first:
+        later.__context__ = first
+    assert "in double" in dict(reader.lines_of(later))["your code"]
 
 
 def test_stopped_in_random_inputs(grade):

@@ -15,7 +15,7 @@ CONTENT = gzip.compress(bytes(range(256)) * 4000 + b"the end", mtime=0, compress
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves CONTENT, with Range, in the manner that `server.manner` names."""
+    """Serves `server.content`, with Range, in the manner that `server.manner` names."""
 
     def do_GET(self):
         server = self.server
@@ -29,9 +29,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         start = 0
         if self.headers.get("Range") and manner != "no-range":
             start = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
-            if start >= len(CONTENT):
+            if start >= len(server.content):
                 return self.send_error(416)
-        body = b"<html>please log in</html>" * 50_000 if "garbage" in manner else CONTENT[start:]
+        body = b"<html>please log in</html>" * 50_000 if "garbage" in manner else server.content[start:]
         self.send_response(206 if start else 200)
         if manner != "no-length":
             self.send_header("Content-Length", str(len(body)))
@@ -54,7 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server(monkeypatch):
     monkeypatch.setattr(download, "TIMEOUT", 0.5)
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    running.manners, running.requests = [], []
+    running.manners, running.requests, running.content = [], [], CONTENT
     thread = threading.Thread(target=running.serve_forever, daemon=True)
     thread.start()
     running.url = f"http://127.0.0.1:{running.server_port}/"

@@ -17,12 +17,15 @@ VOCABULARY, WIDTH, DEPTH, STEPS = 16, 16, 2, 3
 IDS = np.random.default_rng(0).integers(0, VOCABULARY, (8, 7)).astype("int32")
 RULES = [
     ("*['embed']", P("model", "data")),
-    ("*['out']", P(..., "model", None, "data")),
-    (lambda path: path.endswith(("['query']", "['key']", "['value']")), P(..., "data", "model", None)),
+    ("*['out_kernel']", P(..., "model", None, "data")),
+    (
+        lambda path: path.endswith(("['query_kernel']", "['key_kernel']", "['value_kernel']")),
+        P(..., "data", "model", None),
+    ),
     ("*[2]['kernel']", P(..., "data", "model")),
     ("*[3]['bias']", P(..., "model")),
     ("*[5]['kernel']", P(..., "model", "data")),
-    ("*['scaler']", P()),
+    ("*['scale']", P()),
 ]
 # A large epsilon: otherwise Adam's first steps are of full size where a gradient is nothing but rounding.
 OPTIMIZER = optim.Chain(optim.ClipByGlobalNorm(1.0), optim.AdamW(1e-2, epsilon=1e-4))
@@ -41,8 +44,8 @@ def decoder():
     attention = nn.MultiHeadAttention(heads=4, kv_heads=2, causal=True, rotary_base=100)
     feedforward = nn.Linear(2 * WIDTH), nn.Bias(), nn.F(jax.nn.gelu), nn.Linear(WIDTH)
     block = nn.Series(
-        nn.Residual(nn.Series(nn.RMSNorm(), nn.Scaler(), attention)),
-        nn.Residual(nn.Series(nn.RMSNorm(), nn.Scaler(), *feedforward)),
+        nn.Residual(nn.Series(nn.RMSNorm(), nn.Scale(), attention)),
+        nn.Residual(nn.Series(nn.RMSNorm(), nn.Scale(), *feedforward)),
     )
     return Decoder(nn.Embed(VOCABULARY, WIDTH), nn.Stack(block, DEPTH), nn.RMSNorm())
 
@@ -100,7 +103,7 @@ def check_parts(got, wanted, rtol=1e-4, atol=2e-5):
 def check_places(trainables, state):
     """Every kernel is spread over all devices, and each moment lives where its weight lives."""
     for path, weight in jax.tree_util.tree_leaves_with_path(trainables):
-        if path[-1].key not in ("scaler", "bias"):
+        if path[-1].key not in ("scale", "bias"):
             assert not weight.is_fully_replicated
             assert {8 * part.data.size for part in weight.addressable_shards} == {weight.size}, path
     adam = state.inner[1]

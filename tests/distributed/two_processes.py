@@ -24,7 +24,9 @@ from tests.distributed import model as m  # noqa: E402
 
 MESH = m.mesh(4, 2) if INDEX < 2 else m.mesh(2, 4)
 RULES = (
-    m.RULES if INDEX < 2 else [("*['out']", P(..., "model", None, None)), ("*['kernel']", P(..., "model"))]
+    m.RULES
+    if INDEX < 2
+    else [("*['out_kernel']", P(..., "model", None, None)), ("*['kernel']", P(..., "model"))]
 )
 ARGUMENTS = m.MODEL, m.OPTIMIZER, jax.random.key(0), jax.ShapeDtypeStruct((8, 6), "int32"), MESH, RULES
 KEY, TRAINED = jax.random.key(7), {}

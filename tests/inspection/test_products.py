@@ -182,6 +182,7 @@ def test_a_chapter_whose_assertion_misses_its_tolerance(tmp_path, precision):
     if not passed:
         assert re.search("(?s)code cell 1 failed.*AssertionError", text)
         assert "rounding alone: fails" in text and "second-cpu alone: passes" in text
+        assert "no-cpu alone: passes" in text
 
 
 FUSED = """import jax, jax.numpy as jnp
@@ -198,3 +199,34 @@ def test_a_chapter_that_depends_on_the_cpu(tmp_path):
     passed, text = rehearse._notebook(str(path), book=notebooks_in(tmp_path))
     assert not passed and "the last bits differ" in text
     assert "rounding alone: passes" in text and "second-cpu alone: fails" in text
+
+
+ON_A_CPU = {
+    "the backend": "jax.default_backend() == 'cpu'",
+    "the compiled text": "'sine(' in f.lower(1.0).compile().as_text()",
+    "the cost analysis": "'transcendentals' in f.lower(1.0).compile().cost_analysis()",
+    "a result that is ready": "all(f(1.0).block_until_ready().is_ready() for _ in range(40))",
+    "a result that is not": "not any(f(1.0).is_ready() for _ in range(40))",
+}
+
+
+def test_what_holds_on_a_cpu_alone_does_not_hold():
+    names = {"jax": jax, "f": jax.jit(jnp.sin)}
+    assert all(eval(holds, names) for holds in ON_A_CPU.values() if "not any" not in holds)
+    stop = rehearse.pretend()
+    try:
+        assert not any(eval(holds, names) for holds in ON_A_CPU.values())
+    finally:
+        stop()
+
+
+def test_to_pretend_ends():
+    program = jax.jit(jnp.sin).lower(1.0).compile()
+    text, costs = program.as_text(), program.cost_analysis()
+    stop = rehearse.pretend()
+    try:
+        assert jax.default_backend() == "gpu"
+        assert program.as_text() != text and set(program.cost_analysis()) < set(costs)
+    finally:
+        stop()
+    assert jax.default_backend() == "cpu" and program.as_text() == text and program.cost_analysis() == costs

@@ -193,12 +193,14 @@ def test_padding_is_not_looked_at():
 def test_cross_attention_with_other_features():
     layer, x, context = nn.MultiHeadAttention(heads=2), draw(0, 3, 5, 8), draw(1, 3, 7, 6)
     trainables, _ = layer.init(jax.random.key(0), x, context=context)
-    assert trainables["key"].shape == (6, 2, 4)
+    assert trainables["key_kernel"].shape == (6, 2, 4)
     y, _ = layer.fwd(x, trainables, (), context=context)
     assert y.shape == x.shape
-    query = np.einsum("bld,dhk->blhk", x, trainables["query"])
-    keys, values = (np.einsum("bld,dhk->blhk", context, trainables[name]) for name in ("key", "value"))
-    wanted = np.einsum("blhk,hkd->bld", reference(query, keys, values), trainables["out"])
+    query = np.einsum("bld,dhk->blhk", x, trainables["query_kernel"])
+    keys, values = (
+        np.einsum("bld,dhk->blhk", context, trainables[f"{name}_kernel"]) for name in ("key", "value")
+    )
+    wanted = np.einsum("blhk,hkd->bld", reference(query, keys, values), trainables["out_kernel"])
     np.testing.assert_allclose(y, wanted, rtol=1e-4, atol=1e-5)
 
 
@@ -223,7 +225,7 @@ WRONG = {
     "another batch": (lambda: run(nn.MultiHeadAttention(2), X, context=X[:1]), "batch axes and dtype of x"),
     "weights of another model": (
         lambda: nn.MultiHeadAttention(2).fwd(X, nn.MultiHeadAttention(4).init(jax.random.key(0), X)[0], ()),
-        "query expects shape",
+        "query_kernel expects shape",
     ),
     "decoding without causal": (
         lambda: nn.MultiHeadAttention(2).decode(X, nn.MultiHeadAttention(2).init(jax.random.key(0), X)[0], (), {}),
@@ -258,7 +260,7 @@ def test_wrong_hyperparameters(options, message):
 
 def test_a_traced_base_is_told_as_such():
     with pytest.raises(
-        ValueError, match="rotary_base must be a finite number above 0, not a traced value: hyperp"
+        ValueError, match="rotary_base must be a finite number above 0, not a traced value: it is static"
     ):
         jax.jit(lambda base: nn.MultiHeadAttention(2, rotary_base=base))(3.0)
 

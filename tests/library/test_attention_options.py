@@ -131,13 +131,49 @@ def test_biases_of_the_projections_start_at_zero_and_are_added():
     assert not any(trainables[name].any() for name in trainables if name.endswith("bias"))
     biases = {name: draw(7, *a.shape) for name, a in trainables.items() if name.endswith("bias")}
     query, key, value = (
-        np.einsum("bld,dhk->blhk", x, trainables[name]) + np.asarray(biases[f"{name}_bias"])
+        np.einsum("bld,dhk->blhk", x, trainables[f"{name}_kernel"]) + np.asarray(biases[f"{name}_bias"])
         for name in ("query", "key", "value")
     )
     allowed = np.ones((3, 2, 5, 5), bool)
     wanted = reference(query, key, value, allowed, np.zeros((3, 2)))
-    wanted = np.einsum("blhk,hkd->bld", wanted, trainables["out"]) + np.asarray(biases["out_bias"])
+    wanted = np.einsum("blhk,hkd->bld", wanted, trainables["out_kernel"]) + np.asarray(biases["out_bias"])
     np.testing.assert_allclose(layer.fwd(x, trainables | biases, ())[0], wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"chunk_size": 2}, {"implementation": "xla"}], ids=["plain", "chunks", "jax"]
+)
+@pytest.mark.parametrize("causal", [False, True])
+def test_packed_sequences_do_not_see_each_other(options, causal):
+    layer, x = nn.MultiHeadAttention(2, causal=causal, **options), draw(0, 2, 5, 8)
+    segments = jnp.array([[0, 0, 1, 1, 1], [3, 3, 3, 3, 1]])
+    trainables, _ = layer.init(jax.random.key(0), x, segments=segments)
+    packed, _ = layer.fwd(x, trainables, (), segments=segments)
+    for row, start, end in ((0, 0, 2), (0, 2, 5), (1, 0, 4), (1, 4, 5)):
+        alone, _ = layer.fwd(x[row, start:end], trainables, ())
+        np.testing.assert_allclose(packed[row, start:end], alone, atol=1e-5)
+
+
+def test_segments_of_a_context():
+    layer, x, context = nn.MultiHeadAttention(2), draw(0, 4, 8), draw(1, 5, 8)
+    trainables, _ = layer.init(jax.random.key(0), x, context=context)
+    segments = jnp.array([0, 0, 1, 1]), jnp.array([0, 0, 0, 1, 1])
+    packed, _ = layer.fwd(x, trainables, (), context=context, segments=segments)
+    for own, theirs in ((slice(0, 2), slice(0, 3)), (slice(2, 4), slice(3, 5))):
+        alone, _ = layer.fwd(x[own], trainables, (), context=context[theirs])
+        np.testing.assert_allclose(packed[own], alone, atol=1e-5)
+
+
+def test_the_weights_of_all_heads_are_shown():
+    model, x = (
+        nn.Series(nn.Linear(8), nn.MultiHeadAttention(4, kv_heads=2, causal=True, rotary_base=100)),
+        draw(0, 2, 5, 8),
+    )
+    variables = model.init(jax.random.key(0), x)
+    _, captured = nn.capture(model, "weights")(x, *variables, inference_mode=True)
+    weights = captured["[1]"]
+    assert weights.shape == (2, 4, 5, 5) and not jnp.triu(weights, 1).any()
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
 
 
 def test_positions_from_outside():
@@ -231,6 +267,9 @@ WRONG = {
         lambda: nn.MultiHeadAttention(2, implementation="flash"), ValueError, "must be one of 'xla', 'cudnn', got 'flash'"
     ),
     "a window of nothing": (lambda: nn.MultiHeadAttention(2, window=0), ValueError, "window must be an integer of at least 1"),
+    "weights in a window of nothing": (
+        lambda: attention.pair_weights(X, X, window=0), ValueError, "window must be an integer of at least 1"
+    ),
     "dropout without a key": (
         lambda: nn.MultiHeadAttention(2, dropout=0.1).fwd(X, WEIGHTS, ()), nn.LayerError, "needs a key in training, got None"
     ),
@@ -250,12 +289,32 @@ WRONG = {
     "a bias of another batch": (
         lambda: PLAIN.fwd(X, WEIGHTS, (), bias=jnp.ones((3, 2, 5, 5))), nn.LayerError, r"bias expects the batch axes \(2,\)"
     ),
+    "segments of one step": (  # which would allow everything
+        lambda: PLAIN.fwd(X, WEIGHTS, (), segments=jnp.zeros((2, 1), int)), nn.LayerError,
+        r"segments expect integers of shape \(\.\.\., 5\), got int32\[2,1\]",
+    ),
+    "segments for a context that has others": (
+        lambda: PLAIN.fwd(X, WEIGHTS, (), context=X[:, :3], segments=jnp.zeros((2, 5), int)), nn.LayerError,
+        r"shape \(\.\.\., 3\), got int32\[2,5\]: where queries and keys differ, give a pair",
+    ),
+    "segments in a list": (
+        lambda: attention.attend(X[..., None], X[..., None], X[..., None], segments=[[0, 0, 1, 1, 1]] * 2), ValueError,
+        r"^attention: segments expect integers of shape \(\.\.\., 5\), got a list of length 2",
+    ),
     "positions without rotary_base": (
         lambda: PLAIN.fwd(X, WEIGHTS, (), positions=jnp.arange(5)), nn.LayerError, "positions are for rotary layers"
     ),
     "positions of another length": (
-        lambda: nn.MultiHeadAttention(2, rotary_base=9).fwd(X, WEIGHTS, (), positions=jnp.arange(4)), ValueError,
-        r"rotary: expects .*positions \(\.\.\., length\), got .*int32\[4\]",
+        lambda: nn.MultiHeadAttention(2, rotary_base=9).fwd(X, WEIGHTS, (), positions=jnp.arange(4)), nn.LayerError,
+        r"positions expect integers of shape \(\.\.\., 5\), got int32\[4\]: one for each step",
+    ),
+    "positions of another batch": (
+        lambda: nn.MultiHeadAttention(2, rotary_base=9).fwd(X, WEIGHTS, (), positions=jnp.ones((3, 5), int)), nn.LayerError,
+        r"positions expect the batch axes \(2,\), got int32\[3,5\]",
+    ),
+    "segments of another batch": (
+        lambda: PLAIN.fwd(X[:1], WEIGHTS, (), segments=jnp.ones((3, 5), int)), nn.LayerError,
+        r"segments expect the batch axes \(1,\), got int32\[3,5\]",
     ),
     "a context for a window": (
         lambda: nn.MultiHeadAttention(2, window=2).fwd(X, WEIGHTS, (), context=X), nn.LayerError, "takes no context"
@@ -315,3 +374,12 @@ def test_decoding_under_debug_nans_eagerly_and_jitted():
             assert jnp.isfinite(y).all()
         masked, _ = PLAIN.fwd(X, WEIGHTS, (), mask=jnp.zeros((5, 5), bool))
     np.testing.assert_array_equal(masked, 0)
+
+
+@pytest.mark.parametrize("implementation", ["xla", "cudnn"])
+def test_queries_that_a_window_leaves_without_keys_get_zeros(implementation):
+    query, key = jnp.ones((5, 1, 4)), jnp.ones((2, 1, 4))
+    options = {"causal": True, "window": 1}
+    y = attention.attend_by_jax(query, key, key, implementation=implementation, **options)
+    np.testing.assert_array_equal(y[:, 0, 0], [1, 1, 0, 0, 0])
+    np.testing.assert_array_equal(y, attention.attend(query, key, key, **options))

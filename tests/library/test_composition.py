@@ -46,9 +46,9 @@ def block(norm=None, rate=0.1):
     attention = nn.MultiHeadAttention(heads=4, kv_heads=2, causal=True, rotary_base=100)
     widen, narrow = nn.Linear(2 * WIDTH), nn.Linear(WIDTH)
     return nn.Series(
-        nn.Residual(nn.Series(norm, nn.Scaler(), attention, nn.Dropout(rate))),
+        nn.Residual(nn.Series(norm, nn.Scale(), attention, nn.Dropout(rate))),
         nn.Residual(
-            nn.Series(norm, nn.Scaler(), widen, nn.Bias(), nn.F(jax.nn.gelu), narrow, nn.Dropout(rate))
+            nn.Series(norm, nn.Scale(), widen, nn.Bias(), nn.F(jax.nn.gelu), narrow, nn.Dropout(rate))
         ),
     )
 
@@ -298,7 +298,7 @@ def test_saved_and_loaded_with_nothing_but_numpy(trained, tmp_path):
     (trainables, _, state), _, _ = trained
     tree = trainables, state
     leaves = {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
-    assert "[0]['blocks'][0]['layer'][2]['query']" in leaves
+    assert "[0]['blocks'][0]['layer'][2]['query_kernel']" in leaves
     np.savez(tmp_path / "step.npz", **leaves)
     with np.load(tmp_path / "step.npz") as file:
         loaded = jax.tree.unflatten(jax.tree.structure(tree), [jnp.asarray(file[name]) for name in leaves])
@@ -347,7 +347,9 @@ def test_errors_name_the_way_to_the_layer(trainables):
 
 def test_a_stack_outside_of_jit_is_compiled_once():
     traces = []
-    model = nn.Stack(nn.Series(nn.F(lambda x: traces.append(x) or 2 * x), nn.Dropout(0.5)), depth=3)
+    model = nn.Stack(
+        nn.Series(nn.F(lambda x: traces.append(x) or 2 * x, decodes=True), nn.Dropout(0.5)), depth=3
+    )
     for seed in range(3):
         model.fwd(jnp.ones(4), (), (), key=jax.random.key(seed))
         assert len(traces) == 1
@@ -567,3 +569,19 @@ def test_what_mixes_no_steps_decodes(layer):
     np.testing.assert_array_equal(
         model.decode(x, *variables, ())[0], model.fwd(x, *variables, inference_mode=True)[0]
     )
+
+
+def test_keys_vary_over_a_mesh_where_nothing_else_does():
+    mesh = jax.make_mesh((2,), ("member",), axis_types=(AxisType.Auto,))
+    model, x = nn.Stack(nn.Dropout(0.5), 2), jnp.ones((3, 4))
+    trainables, _ = model.init(jax.random.key(0), x)
+    keys = jax.random.split(jax.random.key(1))
+
+    def member(keys):
+        return model.fwd(x, trainables, (), key=keys[0])[0][None]
+
+    spread = jax.shard_map(
+        member, mesh=mesh, in_specs=PartitionSpec("member"), out_specs=PartitionSpec("member")
+    )
+    for y, key in zip(jax.jit(spread)(keys), jax.random.clone(keys)):
+        np.testing.assert_array_equal(y, model.fwd(x, trainables, (), key=key)[0])

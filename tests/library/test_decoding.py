@@ -1,7 +1,6 @@
 """Decoding a step at a time equals the whole, for every row of the law table; or it is refused by name."""
 
 import functools
-import gc
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn
-from mlax_tutorial.nn.elementwise import is_elementwise
 from mlax_tutorial.precision import Policy
 from tests.library.rows import LAYERS
 from tests.library.rows.row import LayerRow
@@ -25,8 +23,7 @@ class Positions(nn.Composite):
     decodes = True
 
     def forward(self, call, x):
-        places = call.position + jnp.arange(x.shape[-2])
-        return x + call.table(jnp.broadcast_to(places, x.shape[:-1]))
+        return x + call.table(call.place)
 
 
 class Silent(Positions):
@@ -48,6 +45,42 @@ class Tokens(nn.Composite):
         return call.embed.attend(call.body(call.positions(call.embed(ids))))
 
 
+class Memory(nn.Layer):
+    """A leaky sum of all steps, as someone else would write it."""
+
+    decodes = True
+
+    def init(self, key, x):
+        return {"rate": jnp.full(x.shape[-1:], 0.5, x.dtype)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return self.decode(x, trainables, non_trainables, None)[0], non_trainables
+
+    def build_cache(self, x, length):
+        return jnp.zeros((*x.shape[:-2], x.shape[-1]), jnp.float32)
+
+    def decode(self, x, trainables, non_trainables, cache):
+        rate = jnp.broadcast_to(trainables["rate"], x.shape)
+        return nn.linear_recurrence(1 - rate, rate * x, cache)
+
+
+class Gated(nn.Composite):
+    """A block in the manner of Mamba: a short convolution, a recurrence, a gate."""
+
+    width: int
+    decodes = True
+
+    def children(self):
+        return {
+            "mix": nn.Conv(4, (self.width,), padding="CAUSAL", groups=4),
+            "memory": Memory(),
+            "gate": nn.Linear(4),
+        }
+
+    def forward(self, call, x):
+        return x + call.memory(call.mix(x)) * jax.nn.silu(call.gate(x))
+
+
 ATTENTION = nn.Residual(nn.MultiHeadAttention(2, causal=True))
 POSITIONS = Positions(nn.Embed(LENGTH, 4))
 DECODERS = [
@@ -57,9 +90,19 @@ DECODERS = [
     LayerRow(nn.Remat(nn.Series(POSITIONS, ATTENTION, nn.F(jax.nn.gelu))), (LENGTH, 4)),
     LayerRow(Policy("float32").apply(nn.Series(POSITIONS, ATTENTION)), (LENGTH, 4)),
     LayerRow(Tokens(nn.Embed(5, 4), POSITIONS, nn.Stack(ATTENTION, 2)), (LENGTH,), ids=5),
+    LayerRow(
+        nn.Series(nn.LoRA(nn.MultiHeadAttention(2, causal=True), 1), nn.LoRA(nn.Linear(2), 1)), (LENGTH, 4)
+    ),
     LayerRow(nn.Parallel(nn.Linear(2), nn.Recurrent(nn.GRUCell(3))), (LENGTH, 4)),
+    LayerRow(
+        nn.Series(
+            nn.Conv(2, (3,), padding="CAUSAL", dilation=2, groups=2), nn.Conv(3, (2,), padding="CAUSAL")
+        ),
+        (LENGTH, 4),
+    ),
+    LayerRow(nn.Stack(Gated(3), 2), (LENGTH, 4)),
     LayerRow(nn.Series(nn.F(jax.nn.softmax, decodes=True)), (LENGTH, 4)),
-    LayerRow(nn.Series(nn.F(lambda x: jax.nn.sigmoid(x) * x + 1)), (LENGTH, 4)),
+    LayerRow(nn.Series(nn.F(lambda x: jax.nn.sigmoid(x) * x + 1, decodes=True)), (LENGTH, 4)),
 ]
 DECODE = {
     "Series(Flatten(2), Linear(5), Bias(), F(relu), Series(Linear(2), F(tanh)))": False,
@@ -106,6 +149,22 @@ def test_decoding_equals_the_whole_or_is_refused_by_name(row):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), got, whole)
 
 
+@pytest.mark.parametrize("row", [row for row in DECODERS if "Multi" in row.id], ids=lambda row: row.id)
+def test_rows_at_different_places(row):
+    """Prompts of different lengths, padded, read at once: each row goes on from its own place, as if it were alone."""
+    x, lengths = row.subject.example(batch=(3,)), jnp.array([2, 1, 3])
+    whole, _ = row.layer.fwd(x, *row.arrays, inference_mode=True)
+    cache = row.layer.init_cache(x[:, :1], LENGTH)
+    _, cache = row.layer.decode(
+        x[:, :3], *row.arrays, cache
+    )  # behind a row's length stands what comes later: padding
+    cache, rows = nn.with_place(cache, lengths), jnp.arange(3)
+    for _ in range(2):
+        y, cache = row.layer.decode(x[rows, lengths][:, None], *row.arrays, cache)
+        np.testing.assert_allclose(y[:, 0], whole[rows, lengths], rtol=1e-4, atol=1e-5)
+        lengths += 1
+
+
 def block(layer):
     return nn.Series(nn.Linear(4), nn.Residual(layer))
 
@@ -116,13 +175,7 @@ REFUSED = {
         nn.F(lambda x: jnp.cumsum(x, -2)),
         r"\[1\]\.layer\.F: does not decode: .*decodes=True",
     ),
-    "a place": (
-        nn.F(lambda x: x * jnp.arange(x.shape[-2], dtype="float32")[None, :, None]),
-        r"\.F: does not decode",
-    ),
-    "the length": (nn.F(lambda x: x / x.shape[-2]), r"\.F: does not decode"),
-    "the length as a power": (nn.F(lambda x: x ** x.shape[-2]), r"\.F: does not decode"),
-    "a constant of a step": (nn.F(lambda x: x + np.ones((2, 1, 4), "float32")), r"\.F: does not decode"),
+    "a softmax": (nn.F(jax.nn.softmax), r"\.F: does not decode: softmax may mix steps"),
     "a child of Stack": (
         nn.Stack(nn.Series(nn.LayerNorm(2)), 2),
         r"layer\[…\]\[0\]\.LayerNorm: does not decode",
@@ -166,36 +219,26 @@ def test_the_place_is_0_in_fwd_and_counts_in_decode():
     x = jnp.ones((2, 6, 4))
     variables = POSITIONS.init(jax.random.key(0), x[:, :5])
     cache = POSITIONS.init_cache(x[:, :1], 5)
-    assert cache == {"position": 0} and cache["position"].dtype == "int32"
+    assert cache["place"].tolist() == [0, 0] and cache["place"].dtype == "int32"
     _, cache = POSITIONS.decode(x[:, :3], *variables, cache)
-    assert cache["position"] == 3
+    assert cache["place"].tolist() == [3, 3]
     with pytest.raises(nn.LayerError, match=r"^Positions: cache expects what init_cache made"):
         POSITIONS.decode(x, *variables, ())
 
 
 @pytest.mark.parametrize(
     "function",
-    [jax.nn.relu, jax.nn.gelu, jax.nn.silu, jax.nn.leaky_relu, jnp.tanh, lambda x: jnp.where(x > 0, x, 0.0) ** 2,
-     lambda x: x.astype("bfloat16"), jax.jit(lambda x: jax.nn.elu(2 * x)), jnp.ones_like, jax.nn.softplus],
-)  # fmt: skip
-def test_elementwise_functions_are_found(function):
-    assert is_elementwise(function, jax.ShapeDtypeStruct((2, 1, 4), jnp.float32))
-
-
-def test_a_sum_of_branches_is_elementwise():
-    x = jax.ShapeDtypeStruct((2, 1, 4), jnp.float32)
-    assert is_elementwise(lambda xs: xs[0] * xs[1], (x, x))
-    assert not is_elementwise(lambda xs: jnp.concatenate(xs, -1), (x, x))
-    assert not is_elementwise(lambda x: x + jax.random.normal(jax.random.key(0), x.shape), x)
-
-
-def test_whoever_asks_leaves_nothing_to_the_garbage_collector():
-    x = jax.ShapeDtypeStruct((2, 1, 4), jnp.float32)
-    is_elementwise(jax.nn.gelu, x)  # what JAX remembers of it is made now
-    gc.collect()
-    gc.disable()
-    try:
-        is_elementwise(jax.nn.gelu, x)
-        assert gc.collect() == 0
-    finally:
-        gc.enable()
+    [
+        jax.nn.relu,
+        jax.nn.gelu,
+        jax.nn.silu,
+        jnp.tanh,
+        functools.partial(jax.nn.leaky_relu, negative_slope=0.2),
+    ],
+)
+def test_activations_decode_and_other_functions_where_they_say_so(function):
+    x = jnp.ones((2, 1, 4))
+    assert nn.F(function).init_cache(x, 5) == nn.F(lambda x: x + 1, decodes=True).init_cache(x, 5) == ()
+    for layer in (nn.F(function, infer_fn=lambda x: x), nn.F(function, decodes=False)):
+        with pytest.raises(nn.LayerError, match=r"^F: does not decode"):
+            layer.decode(x, (), (), ())

@@ -225,7 +225,7 @@ HYPERPARAMETERS = {
     ),
     "a traced size": (
         lambda: jax.jit(lambda size: nn.Linear(size).out_features)(3),
-        r"^Linear: out_features must be an integer of at least 1, not a traced value: hyperparameters are static",
+        r"^Linear: out_features must be an integer of at least 1, not a traced value: it is static",
     ),
     "an integer dtype": (
         lambda: nn.Linear(3, param_dtype=int),
@@ -282,7 +282,7 @@ HYPERPARAMETERS = {
     ),
     "a traced rate": (
         lambda: jax.jit(lambda rate: nn.Dropout(rate).rate)(0.5),
-        r"^Dropout: rate must be a number in \[0, 1\], not a traced value: hyperparameters are static",
+        r"^Dropout: rate must be a number in \[0, 1\], not a traced value: it is static",
     ),
     "no axes to merge": (lambda: nn.Flatten(0), r"^Flatten: axes must be an integer of at least 1, got 0"),
     "negative axes": (lambda: nn.Flatten(-1), r"^Flatten: axes must be an integer of at least 1, got -1"),
@@ -328,7 +328,7 @@ OPTIMIZERS = {
         r"^SGD: momentum must be a finite number in \[0, 1\], got 1.1",
     ),
     "a number for a switch": (
-        lambda: optim.SGD(0.1, 0.9, nesterov=1),
+        lambda: optim.SGD(0.1, momentum=0.9, nesterov=1),
         r"^SGD: nesterov must be True or False, got 1",
     ),
     "nesterov without momentum": (

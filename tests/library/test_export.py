@@ -36,7 +36,7 @@ def test_it_exports_with_a_symbolic_batch(row):
 
 
 SEQUENCE_LAYERS = {
-    "Linear": nn.Series(nn.Linear(3), nn.Bias(), nn.F(jax.nn.gelu), nn.Scaler(), nn.Dropout(0.5)),
+    "Linear": nn.Series(nn.Linear(3), nn.Bias(), nn.F(jax.nn.gelu), nn.Scale(), nn.Dropout(0.5)),
     "norms": nn.Series(nn.LayerNorm(), nn.RMSNorm(), nn.GroupNorm(2, axes=2), nn.BatchNorm()),
     "attention": nn.Residual(nn.MultiHeadAttention(2)),
     "causal attention": nn.MultiHeadAttention(2, kv_heads=1, causal=True, rotary_base=100),

@@ -279,7 +279,7 @@ def test_unhashable_values_are_refused(value):
 
 
 def test_a_traced_value_is_told_as_such():
-    with pytest.raises(ValueError, match=r"^Holder: value must not be a traced value: hyperparameters are"):
+    with pytest.raises(ValueError, match=r"^Holder: value must not be a traced value: it is static, so"):
         jax.jit(lambda value: Holder(value).fwd(1.0, (), ())[0])(2.0)
 
 

@@ -15,7 +15,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, precision, saving, sharding, trees
+from mlax_tutorial import nn, optim, packing, precision, saving, sharding, trees
 from tests.library.rows import public_classes
 
 KEY = jax.random.key(0)
@@ -25,8 +25,8 @@ LINEAR, EMBED, NORM = nn.Linear(3), nn.Embed(10, 4), nn.BatchNorm()
 ATTENTION, CAUSAL = nn.MultiHeadAttention(2), nn.MultiHeadAttention(2, causal=True)
 STACK, PAIR = nn.Stack(nn.Linear(4), 2), nn.Parallel(nn.Linear(3), nn.Linear(2))
 KERNEL = {"kernel": np.ones((4, 3), "float32")}
-HEADS = {name: np.ones((4, 2, 2), "float32") for name in ("query", "key", "value")}
-HEADS["out"] = np.ones((2, 2, 4), "float32")
+HEADS = {f"{name}_kernel": np.ones((4, 2, 2), "float32") for name in ("query", "key", "value")}
+HEADS["out_kernel"] = np.ones((2, 2, 4), "float32")
 
 
 class Own(nn.Composite):
@@ -97,17 +97,17 @@ LAYERS = {
         lambda: nn.Bias().fwd(X, {"bias": [1.0]}, ()),
         rf"^Bias: bias {FLOATING} a list of length 1",
     ),
-    "Scaler, integers": (
-        lambda: nn.Scaler().fwd(X, {"scaler": integers(4)}, ()),
-        rf"^Scaler: scaler {FLOATING} int32\[4\]",
+    "Scale, integers": (
+        lambda: nn.Scale().fwd(X, {"scale": integers(4)}, ()),
+        rf"^Scale: scale {FLOATING} int32\[4\]",
     ),
-    "Scaler of another shape": (
-        lambda: nn.Scaler().fwd(X, {"scaler": np.ones(3, "float32")}, ()),
-        r"^Scaler: scaler expects shape \(4,\), got float32\[3\]",
+    "Scale of another shape": (
+        lambda: nn.Scale().fwd(X, {"scale": np.ones(3, "float32")}, ()),
+        r"^Scale: scale expects shape \(4,\), got float32\[3\]",
     ),
-    "Scaler, integers in": (
-        lambda: nn.Scaler().fwd(integers(4), {"scaler": X[0]}, ()),
-        r"^Scaler: x expects floating-point numbers, got int32\[4\]",
+    "Scale, integers in": (
+        lambda: nn.Scale().fwd(integers(4), {"scale": X[0]}, ()),
+        r"^Scale: x expects floating-point numbers, got int32\[4\]",
     ),
     "Embed, a table of integers": (
         lambda: EMBED.fwd(IDS, {"embed": integers(10, 4)}, ()),
@@ -143,8 +143,20 @@ LAYERS = {
         r"^MultiHeadAttention: kernel_initializer must return float32\[4,4\], got function init: call what makes",
     ),
     "MultiHeadAttention, a kernel too few": (
-        lambda: ATTENTION.fwd(SEQUENCE, {"query": HEADS["query"]}, ()),
-        r"^MultiHeadAttention: trainables expect a dict with keys \['key', 'out', 'query', 'value'\]",
+        lambda: ATTENTION.fwd(SEQUENCE, {"query_kernel": HEADS["query_kernel"]}, ()),
+        r"^MultiHeadAttention: trainables expect a dict with keys \['key_kernel', 'out_kernel', 'query_kernel', 'value_kernel'\]",
+    ),
+    "TransformerBlock, other features": (
+        lambda: nn.TransformerBlock(6, heads=2).init(KEY, SEQUENCE),
+        r"^TransformerBlock: x expects shape \(\.\.\., length, 6\), got float32\[2,5,4\]: give the features of the input",
+    ),
+    "TransformerBlock, no variables": (
+        lambda: nn.TransformerBlock(4, heads=2).fwd(SEQUENCE, {}, ()),
+        r"^TransformerBlock: trainables expect a dict with keys \['attention', 'attention_norm', 'drop', 'mlp', 'mlp_norm'\]",
+    ),
+    "TransformerBlock, an input that it does not take": (
+        lambda: nn.TransformerBlock(4, heads=2).init(KEY, SEQUENCE, lengths=IDS),
+        r"^TransformerBlock: takes no input 'lengths'; further inputs are \['bias', 'context', 'mask', 'positions', 'segments'\]",
     ),
     "MultiHeadAttention, no cache": (
         lambda: CAUSAL.decode(SEQUENCE[:, :1], HEADS, (), ()),
@@ -198,6 +210,22 @@ LAYERS = {
     "Remat, traced inference_mode": (
         lambda: jax.jit(nn.Remat(LINEAR).fwd)(X, KERNEL, (), inference_mode=True),
         r"^Remat: inference_mode must be a Python bool, got bool\[\]",
+    ),
+    "AdaptiveNorm, no trainables": (
+        lambda: nn.AdaptiveNorm(nn.LayerNorm()).fwd(X, {}, (), condition=X),
+        r"^AdaptiveNorm: trainables expect a dict with keys \['film', 'norm'\], got a dict with keys \[\]",
+    ),
+    "AdaptiveNorm, an input that it does not take": (
+        lambda: nn.AdaptiveNorm(nn.LayerNorm()).init(KEY, X, condition=X, mask=X),
+        r"^AdaptiveNorm: takes no input 'mask'; further inputs are \['condition'\]",
+    ),
+    "Vmap, another count of inputs": (
+        lambda: nn.Vmap(LINEAR, 3).init(KEY, X),
+        r"^Vmap: x expects axis -2 of size count=3, got float32\[2,4\]: give each copy its own, or say shared=True",
+    ),
+    "Vmap, the weights of one": (
+        lambda: nn.Vmap(LINEAR, 3, shared=True).fwd(X, KERNEL, ()),
+        r"^Vmap: trainables\['kernel'\] expects a leading axis of size count=3, got float32\[4,3\]",
     ),
     "Stack, a list for a kernel": (
         lambda: STACK.fwd(X, {"kernel": [[1.0]]}, ()),
@@ -265,6 +293,24 @@ BUILT = {
         lambda: nn.Remat(jnp.sin),
         r"^Remat: layer must be a layer: wrap a function in nn\.F",
     ),
+    "AdaptiveNorm, a class": (
+        lambda: nn.AdaptiveNorm(nn.LayerNorm),
+        r"^AdaptiveNorm: norm must be a layer, got the class LayerNorm: build one",
+    ),
+    "TimeEmbedding, nothing": (
+        lambda: nn.TimeEmbedding(0),
+        r"^TimeEmbedding: features must be an integer of at least 1, got 0",
+    ),
+    "Inference, a class": (
+        lambda: nn.Inference(nn.BatchNorm),
+        r"^Inference: layer must be a layer: build one of this class",
+    ),
+    "Inference, nothing": (lambda: nn.Inference(None), r"^Inference: layer must be a layer"),
+    "Inference, a list": (
+        lambda: nn.Inference([LINEAR]),
+        r"^Inference: layer must be a layer: pass layers, not",
+    ),
+    "Vmap, no count": (lambda: nn.Vmap(LINEAR, 0), r"^Vmap: count must be an integer of at least 1, got 0"),
     "Remat, no policy": (lambda: nn.Remat(LINEAR, "all"), r"^Remat: policy must be a function, got 'all'"),
     "Stack, no depth": (
         lambda: nn.Stack(LINEAR, 0),
@@ -313,11 +359,11 @@ BUILT = {
         r"^WeightDecay: weight_decay must be a finite number",
     ),
     "WarmUp, no steps": (
-        lambda: optim.WarmUp(optim.Constant(0.1), 0),
+        lambda: optim.WarmUp(0.1, 0),
         r"^WarmUp: steps must be a whole numb",
     ),
     "WarmUp, NaN": (
-        lambda: optim.WarmUp(optim.Constant(0.1), np.nan),
+        lambda: optim.WarmUp(0.1, np.nan),
         r"^WarmUp: steps must be a whole numb",
     ),
     "WarmUp, no schedule": (lambda: optim.WarmUp("fast", 3), r"^WarmUp: schedule must be"),
@@ -335,11 +381,13 @@ OPTIMIZERS = [
     optim.ClipByGlobalNorm(1.0),
     optim.ClipByValue(1.0),
     optim.WeightDecay(0.1),
+    optim.Scale(0.1),
+    optim.ScaleByTrustRatio(),
     optim.Accumulate(optim.SGD(0.1), 2),
     optim.ExponentialMovingAverage(optim.SGD(0.1)),
     optim.Freeze(optim.SGD(0.1), where=lambda path: "w" in path),
     optim.MasterWeights(optim.SGD(0.1)),
-    optim.Packed(optim.SGD(0.1)),
+    packing.Packed(optim.SGD(0.1)),
 ]
 STEPS = {
     "no gradients": ((None, "state", WEIGHTS), r"gradients\['b'\] expects \(2,\), got nothing"),
@@ -446,7 +494,7 @@ def test_a_model_is_no_weights(name):
         IN_PLACE_OF_WEIGHTS[name]()
 
 
-@pytest.mark.parametrize("cls", [optim.MasterWeights, optim.ExponentialMovingAverage, optim.Packed])
+@pytest.mark.parametrize("cls", [optim.MasterWeights, optim.ExponentialMovingAverage, packing.Packed])
 def test_a_state_that_holds_weights_is_not_made_of_outlines(cls):
     """JAX says so, and names what came; under ``jax.eval_shape``, outlines are welcome."""
     outlines = jax.eval_shape(lambda: WEIGHTS)
@@ -583,7 +631,7 @@ def test_an_input_that_no_layer_takes():
         nn.summary(LINEAR, X, mask=X)
     with pytest.raises(
         nn.LayerError,
-        match=r"^MultiHeadAttention: takes no input 'masks'; further inputs are \['bias', 'context', 'mask', 'positions'\]",
+        match=r"^MultiHeadAttention: takes no input 'masks'; further inputs are \['bias', 'context', 'mask', 'positions', 'segments'\]",
     ):
         CAUSAL.init_cache(SEQUENCE[:, :1], 3, masks=X)
 

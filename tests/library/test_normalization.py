@@ -1,4 +1,6 @@
-"""Normalization and Scaler: values and gradients against NumPy, running averages, mapped axes, precision, errors."""
+"""Normalization and Scale: values and gradients against NumPy, running averages, mapped axes, precision, errors."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -78,14 +80,14 @@ def test_inference_uses_the_running_averages_and_keeps_them(channel_axis):
 
 @pytest.mark.parametrize("inference_mode", [False, True])
 @pytest.mark.parametrize("channel_axis", [-1, -2])
-def test_an_affine_batch_norm_is_one_followed_by_scaler_and_bias(channel_axis, inference_mode):
+def test_an_affine_batch_norm_is_one_followed_by_scale_and_bias(channel_axis, inference_mode):
     x, dy = draw(0, 6, 5, 4), draw(1, 6, 5, 4)
     channels = x.shape[channel_axis]
     features = (-1,) if channel_axis == -1 else (-1, 1)
     scale, bias = draw(2, channels), draw(3, channels)
     running = {"mean": draw(4, channels), "variance": jnp.square(draw(5, channels))}
     whole = nn.BatchNorm(channel_axis=channel_axis, affine=True)
-    parts = nn.Series(nn.BatchNorm(channel_axis=channel_axis), nn.Scaler(features), nn.Bias(features))
+    parts = nn.Series(nn.BatchNorm(channel_axis=channel_axis), nn.Scale(features), nn.Bias(features))
 
     def back(layer, non_trainables, trainables):
         y, pull, after = jax.vjp(
@@ -98,24 +100,24 @@ def test_an_affine_batch_norm_is_one_followed_by_scaler_and_bias(channel_axis, i
 
     y, after, (dx, gradients) = back(whole, running, {"scale": scale, "bias": bias})
     shape = (channels, *(1 for _ in features[1:]))
-    affine = ((), {"scaler": scale.reshape(shape)}, {"bias": bias.reshape(shape)})
+    affine = ((), {"scale": scale.reshape(shape)}, {"bias": bias.reshape(shape)})
     wanted, (wanted_after, _, _), (wanted_dx, wanted_gradients) = back(parts, (running, (), ()), affine)
     np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(dx, wanted_dx, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(gradients["scale"], wanted_gradients[1]["scaler"].reshape(-1), rtol=1e-4)
+    np.testing.assert_allclose(gradients["scale"], wanted_gradients[1]["scale"].reshape(-1), rtol=1e-4)
     np.testing.assert_allclose(gradients["bias"], wanted_gradients[2]["bias"].reshape(-1), rtol=1e-4)
     jax.tree.map(np.testing.assert_array_equal, after, wanted_after)
 
 
 @pytest.mark.parametrize("channel_axis", [-1, -3])
-def test_an_affine_group_norm_is_one_followed_by_scaler_and_bias(channel_axis):
+def test_an_affine_group_norm_is_one_followed_by_scale_and_bias(channel_axis):
     x, dy = draw(0, 2, 6, 5, 4), draw(1, 2, 6, 5, 4)
     channels, features = x.shape[channel_axis], (-1, *(1,) * (-1 - channel_axis))
     scale, bias = draw(2, channels), draw(3, channels)
     whole = nn.GroupNorm(2, axes=3, channel_axis=channel_axis, affine=True)
     assert jax.tree.map(jnp.shape, whole.init(None, x)) == ({"scale": (channels,), "bias": (channels,)}, ())
     parts = nn.Series(
-        nn.GroupNorm(2, axes=3, channel_axis=channel_axis), nn.Scaler(features), nn.Bias(features)
+        nn.GroupNorm(2, axes=3, channel_axis=channel_axis), nn.Scale(features), nn.Bias(features)
     )
 
     def back(layer, trainables):
@@ -124,12 +126,36 @@ def test_an_affine_group_norm_is_one_followed_by_scaler_and_bias(channel_axis):
 
     y, dx, gradients = back(whole, {"scale": scale, "bias": bias})
     shape = (channels, *features[1:])
-    apart = ((), {"scaler": scale.reshape(shape)}, {"bias": bias.reshape(shape)})
-    wanted, wanted_dx, (_, scaler, biases) = back(parts, apart)
+    apart = ((), {"scale": scale.reshape(shape)}, {"bias": bias.reshape(shape)})
+    wanted, wanted_dx, (_, scales, biases) = back(parts, apart)
     np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(dx, wanted_dx, rtol=1e-4, atol=1e-5)
-    np.testing.assert_allclose(gradients["scale"], scaler["scaler"].reshape(-1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(gradients["scale"], scales["scale"].reshape(-1), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(gradients["bias"], biases["bias"].reshape(-1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("norm", "parts"),
+    [(nn.LayerNorm, (nn.Scale, nn.Bias)), (nn.RMSNorm, (nn.Scale,))],
+    ids=["LayerNorm", "RMSNorm"],
+)
+@pytest.mark.parametrize("axes", [1, 2])
+def test_an_affine_norm_over_features_is_one_followed_by_scale_and_bias(norm, parts, axes):
+    x, dy, features = draw(0, 3, 5, 4), draw(1, 3, 5, 4), (-1,) * axes
+    apart = nn.Series(norm(axes), *(part(features) for part in parts))
+    names = ("scale", "bias")[: len(parts)]
+    values = {name: draw(2 + place, *x.shape[-axes:]) for place, name in enumerate(names)}
+    first, _ = norm(axes, affine=True).init(jax.random.key(0), x)
+    assert jax.tree.map(jnp.shape, first) == jax.tree.map(jnp.shape, values)
+    y, back = jax.vjp(lambda x, p: norm(axes, affine=True).fwd(x, p, ())[0], x, values)
+    separate = ((), *({name: values[name]} for name in names))
+    wanted, wanted_back = jax.vjp(lambda x, p: apart.fwd(x, p, ((),) * len(separate))[0], x, separate)
+    np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+    (dx, gradients), (wanted_dx, (_, *wanted_gradients)) = back(dy), wanted_back(dy)
+    np.testing.assert_allclose(dx, wanted_dx, rtol=1e-4, atol=1e-5)
+    for gradient in wanted_gradients:
+        for name, leaf in gradient.items():
+            np.testing.assert_allclose(gradients[name], leaf, rtol=1e-4, atol=1e-5)
 
 
 def test_an_affine_batch_norm_begins_as_a_plain_one():
@@ -243,7 +269,7 @@ def test_a_sharded_batch_under_jit_is_one_batch():
 
 
 def test_a_model_is_initialized_outside_of_the_mapped_axis():
-    model = nn.Series(nn.Linear(3), nn.BatchNorm(axis_name="batch"), nn.Scaler(), nn.Bias())
+    model = nn.Series(nn.Linear(3), nn.BatchNorm(axis_name="batch"), nn.Scale(), nn.Bias())
     trainables, non_trainables = model.init(jax.random.key(0), X)
     assert jax.tree.map(jnp.shape, non_trainables) == ((), {"mean": (3,), "variance": (3,)}, (), ())
     assert len(nn.summary(model, X).rows) == 5
@@ -252,7 +278,7 @@ def test_a_model_is_initialized_outside_of_the_mapped_axis():
         return model.fwd(x, trainables, non_trainables)[0]
 
     mapped = jax.vmap(fwd, axis_name="batch")(X)
-    whole, _ = nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scaler(), nn.Bias()).fwd(
+    whole, _ = nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scale(), nn.Bias()).fwd(
         X, trainables, non_trainables
     )
     np.testing.assert_allclose(mapped, whole, rtol=1e-4, atol=1e-5)
@@ -380,6 +406,7 @@ def test_float16_does_not_overflow():
 NORMS = {
     "BatchNorm": nn.BatchNorm,
     "LayerNorm": nn.LayerNorm,
+    "affine LayerNorm": functools.partial(nn.LayerNorm, affine=True),
     "RMSNorm": nn.RMSNorm,
     "GroupNorm": lambda **options: nn.GroupNorm(2, axes=2, **options),
 }
@@ -389,11 +416,11 @@ NORMS = {
 @pytest.mark.parametrize("norm", NORMS.values(), ids=NORMS)
 def test_accum_dtype_of_the_input_is_kept_everywhere(norm, dtype):
     layer, x = norm(accum_dtype=dtype), draw(0, 3, 5, 4, dtype=dtype)
-    _, running = layer.init(jax.random.key(0), x)
+    trainables, running = layer.init(jax.random.key(0), x)
     assert all(leaf.dtype == dtype for leaf in floating_leaves(running))
 
     def step(x, running, dy):
-        y, back, after = jax.vjp(lambda x: layer.fwd(x, (), running), x, has_aux=True)
+        y, back, after = jax.vjp(lambda x: layer.fwd(x, trainables, running), x, has_aux=True)
         return y, back(dy), after
 
     assert strays(jax.make_jaxpr(step)(x, running, x), dtype) == []
@@ -423,35 +450,35 @@ def test_running_averages_in_bfloat16_stop_short():
     assert 0.97 < converge(nn.BatchNorm(accum_dtype=jnp.bfloat16)) < 0.99
 
 
-# Scaler
+# Scale
 
 
 @pytest.mark.parametrize(
     ("in_features", "shape"),
     [(-1, (4,)), ((-1, 1, 1), (3, 1, 1)), ((1, -1), (1, 4)), (1, (1,)), ((3, 4, 4), (3, 4, 4))],
 )
-def test_scaler_against_numpy(in_features, shape):
-    x, layer, scaler = draw(0, 2, 3, 4, 4), nn.Scaler(in_features), draw(1, *shape)
+def test_scale_against_numpy(in_features, shape):
+    x, layer, scale = draw(0, 2, 3, 4, 4), nn.Scale(in_features), draw(1, *shape)
     trainables, _ = layer.init(jax.random.key(0), x)
-    assert trainables["scaler"].shape == shape and (trainables["scaler"] == 1).all()
-    y, back = jax.vjp(lambda x, scaler: layer.fwd(x, {"scaler": scaler}, ())[0], x, scaler)
+    assert trainables["scale"].shape == shape and (trainables["scale"] == 1).all()
+    y, back = jax.vjp(lambda x, scale: layer.fwd(x, {"scale": scale}, ())[0], x, scale)
     dy = draw(9, *x.shape)
     dx, gradient = back(dy)
-    x, scaler, dy = (np.asarray(a, np.float64) for a in (x, scaler, dy))
-    np.testing.assert_allclose(y, x * scaler, rtol=1e-6)
-    np.testing.assert_allclose(dx, dy * scaler, rtol=1e-6)
+    x, scale, dy = (np.asarray(a, np.float64) for a in (x, scale, dy))
+    np.testing.assert_allclose(y, x * scale, rtol=1e-6)
+    np.testing.assert_allclose(dx, dy * scale, rtol=1e-6)
     shared = tuple(axis for axis, size in enumerate((1,) * (4 - len(shape)) + shape) if size == 1)
     wanted = (x * dy).sum(shared, keepdims=True).reshape(shape)
     np.testing.assert_allclose(gradient, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("accum_dtype", [None, "float32", "bfloat16"])
-def test_the_gradient_of_a_bfloat16_scaler_is_summed_in_accum_dtype(accum_dtype):
+def test_the_gradient_of_a_bfloat16_scale_is_summed_in_accum_dtype(accum_dtype):
     """Read off the program: some devices sum in float32 anyway, so the value need not tell."""
-    layer, x = nn.Scaler(accum_dtype=accum_dtype), jnp.ones((3072, 1), jnp.bfloat16)
+    layer, x = nn.Scale(accum_dtype=accum_dtype), jnp.ones((3072, 1), jnp.bfloat16)
 
-    def gradient(scaler):
-        return jax.vjp(lambda scaler: layer.fwd(x, {"scaler": scaler}, ())[0], scaler)[1](x)[0]
+    def gradient(scale):
+        return jax.vjp(lambda scale: layer.fwd(x, {"scale": scale}, ())[0], scale)[1](x)[0]
 
     equations = [equation for _, equation in walk(jax.make_jaxpr(gradient)(x[0]))]
     (total,) = [equation for equation in equations if equation.primitive.name == "reduce_sum"]
@@ -541,20 +568,20 @@ WRONG = {
     "too few axes for GroupNorm": (
         lambda: nn.GroupNorm(2, axes=3).fwd(jnp.ones((3, 4)), (), ()), r"^GroupNorm: x expects at least 3 axes"
     ),
-    "integers into Scaler": (
-        lambda: nn.Scaler().init(jax.random.key(0), INTEGERS), r"^Scaler: x expects floating-point numbers, got int32\[3,4\]"
+    "integers into Scale": (
+        lambda: nn.Scale().init(jax.random.key(0), INTEGERS), r"^Scale: x expects floating-point numbers, got int32\[3,4\]"
     ),
-    "Scaler of other sizes": (
-        lambda: nn.Scaler((2, -1)).init(jax.random.key(0), X),
-        r"^Scaler: in_features=\(2, -1\) expects trailing axes \(2, 4\), got float32\[6,5,4\]: use -1",
+    "Scale of other sizes": (
+        lambda: nn.Scale((2, -1)).init(jax.random.key(0), X),
+        r"^Scale: in_features=\(2, -1\) expects trailing axes \(2, 4\), got float32\[6,5,4\]: use -1",
     ),
-    "a bias for a scaler": (
-        lambda: nn.Scaler().fwd(X, {"bias": jnp.ones(4)}, ()),
-        r"^Scaler: trainables expect a dict with keys \['scaler'\], got a dict with keys \['bias'\]",
+    "a bias for a scale": (
+        lambda: nn.Scale().fwd(X, {"bias": jnp.ones(4)}, ()),
+        r"^Scale: trainables expect a dict with keys \['scale'\], got a dict with keys \['bias'\]",
     ),
-    "a scaler of another shape": (
-        lambda: nn.Scaler().fwd(X, {"scaler": jnp.ones(3)}, ()),
-        r"^Scaler: scaler expects shape \(4,\), got float32\[3\]: these trainables",
+    "a scale of another shape": (
+        lambda: nn.Scale().fwd(X, {"scale": jnp.ones(3)}, ()),
+        r"^Scale: scale expects shape \(4,\), got float32\[3\]: these trainables",
     ),
 }  # fmt: skip
 
@@ -580,12 +607,12 @@ def test_wrong_calls(wrong, message):
         (lambda: nn.LayerNorm(epsilon=-1e-5), r"^LayerNorm: epsilon must be above 0 and below 1"),
         (lambda: nn.RMSNorm(epsilon="1e-5"), r"^RMSNorm: epsilon must be above 0 and below 1 .*got '1e-5'"),
         (lambda: nn.RMSNorm(epsilon=float("nan")), r"^RMSNorm: epsilon must be above 0 and below 1 .*got nan"),
-        (lambda: jax.jit(lambda e: nn.RMSNorm(epsilon=e).epsilon)(0.1), r"^RMSNorm: .*traced value: hyperparameters"),
+        (lambda: jax.jit(lambda e: nn.RMSNorm(epsilon=e).epsilon)(0.1), r"^RMSNorm: .*traced value: it is static"),
         (lambda: nn.GroupNorm(0, axes=1), r"^GroupNorm: groups must be an integer of at least 1, got 0"),
         (lambda: nn.GroupNorm(2, axes=2, channel_axis=-3), r"^GroupNorm: channel_axis must be one of 2 trailing axes, got -3"),
         (lambda: nn.GroupNorm(2, axes=2.0), r"^GroupNorm: axes must be an integer of at least 1, got 2.0"),
-        (lambda: nn.Scaler(0), r"^Scaler: in_features must be a positive integer or -1, .* got 0"),
-        (lambda: nn.Scaler(scaler_initializer=1.0), r"^Scaler: scaler_initializer must be a function, got 1.0"),
+        (lambda: nn.Scale(0), r"^Scale: in_features must be a positive integer or -1, .* got 0"),
+        (lambda: nn.Scale(scale_initializer=1.0), r"^Scale: scale_initializer must be a function, got 1.0"),
     ],
 )  # fmt: skip
 def test_wrong_hyperparameters(wrong, message):

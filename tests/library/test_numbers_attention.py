@@ -67,11 +67,11 @@ def test_the_layer_and_its_cache_do_as_the_function(head_dim=32):
         jnp.eye(head_dim, dtype=x.dtype), 1, axis=0
     )  # of an input with itself, the softmax would be too sure
     trainables = {
-        "query": 4 * same[:, None],
-        "key": jnp.eye(head_dim, dtype=x.dtype)[:, None],
-        "out": same[None],
+        "query_kernel": 4 * same[:, None],
+        "key_kernel": jnp.eye(head_dim, dtype=x.dtype)[:, None],
+        "out_kernel": same[None],
     }
-    trainables["value"] = trainables["key"]
+    trainables["value_kernel"] = trainables["key_kernel"]
     query, heads = 4 * jnp.roll(x, -1, axis=-1)[:, :, None], x[:, :, None]
     arrays = query, heads, heads
 

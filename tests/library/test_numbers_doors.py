@@ -66,7 +66,7 @@ class Doubles(nn.Composite):
 
 
 BATCHES = [
-    (nn.Linear(3), SEQUENCES), (nn.Bias(), SEQUENCES), (nn.Scaler(), SEQUENCES), (nn.Weights((3,)), SEQUENCES),
+    (nn.Linear(3), SEQUENCES), (nn.Bias(), SEQUENCES), (nn.Scale(), SEQUENCES), (nn.Weights((3,)), SEQUENCES),
     (nn.F(lambda x: x + 1), SEQUENCES), (nn.F(lambda x: x * 2, lambda x: x * 3), SEQUENCES), (nn.Flatten(2), SEQUENCES),
     (nn.Dropout(0.5), SEQUENCES), (nn.Dropout(0), SEQUENCES), (nn.Dropout(1), SEQUENCES), (nn.Embed(5, 3), np.arange(4)),
     (nn.Conv(3, (3, 3)), IMAGES), (nn.Conv(3, (3, 3), padding="CIRCULAR"), IMAGES), (nn.ConvTranspose(3, (3, 3)), IMAGES),

@@ -29,14 +29,15 @@ def test_half_precision_weights_are_rounded_once():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_rounded_only_where_it_is_stored(dtype):
-    """Between the gradient and the update everything is float32, also the velocity that Nesterov looks along."""
+    """Asked to store its velocity in half precision, it does nothing else there. Between the gradient and the update everything is float32, also the velocity that Nesterov looks along."""
     draw = np.random.default_rng(0).normal
     weight, gradient, velocity = ({"w": jnp.asarray(draw(size=500), dtype)} for _ in range(3))
     g, v = (np.asarray(tree["w"], np.float32) for tree in (gradient, velocity))
     mu, rate = np.float32(0.9), np.float32(0.1)
     for nesterov in (False, True):
-        state = optim.SGDState(velocity)
-        updates, state = optim.SGD(0.1, 0.9, nesterov).step(gradient, state, weight)
+        optimizer = optim.SGD(0.1, momentum=0.9, nesterov=nesterov, velocity_dtype=dtype)
+        state = optim.SGDState(velocity, jnp.int32(0))
+        updates, state = optimizer.step(gradient, state, weight)
         new = mu * v + g
         wanted = -rate * (mu * new + g if nesterov else new)
         np.testing.assert_allclose(updates["w"], wanted, rtol=1e-6, atol=1e-7)
@@ -55,6 +56,6 @@ def test_optimizers_of_different_class_or_switches_never_share_a_tree_definition
     class Other(optim.SGD):
         pass
 
-    different = [*OPTIMIZERS, Other(0.1), optim.AdamW(0.1, where=lambda path: "scaler" in path)]
+    different = [*OPTIMIZERS, Other(0.1), optim.AdamW(0.1, where=lambda path: "scale" in path)]
     structures = {jax.tree.structure(optimizer) for optimizer in different}
     assert len(structures) == len(different)

@@ -9,7 +9,7 @@ import numpy as np
 import optax
 import pytest
 
-from mlax_tutorial import nn, optim
+from mlax_tutorial import nn, optim, packing
 from mlax_tutorial.optim.paths import flatten
 from tests.library.rows import LAYERS
 
@@ -65,11 +65,11 @@ def test_groups_nest_and_freeze():
 def test_a_corrected_average_equals_optax():
     average = optax.ema(0.7, debias=True)
     expected, ema = average.init(WEIGHTS), None
-    for weights, state in history(optim.ExponentialMovingAverage(SGD, 0.7, bias_correction=True)):
+    for weights, state in history(optim.ExponentialMovingAverage(SGD, decay=0.7, bias_correction=True)):
         with jax.numpy_dtype_promotion("standard"):
             ema, expected = average.update(weights, expected)
         assert_close(state.average, ema)
-    first_weights, first = history(optim.ExponentialMovingAverage(SGD, 0.999, bias_correction=True))[0]
+    first_weights, first = history(optim.ExponentialMovingAverage(SGD, decay=0.999, bias_correction=True))[0]
     assert_close(first.average, first_weights)
 
 
@@ -79,7 +79,7 @@ def test_a_scheduled_decay(ours):
         optim.LinearDecay(0.8, 4) if ours else lambda count: jnp.minimum(0.9, (1 + count) / (10 + count))
     )
     average = WEIGHTS
-    for count, (weights, state) in enumerate(history(optim.ExponentialMovingAverage(SGD, schedule))):
+    for count, (weights, state) in enumerate(history(optim.ExponentialMovingAverage(SGD, decay=schedule))):
         kept = float(schedule(jnp.int32(count)))
         average = jax.tree.map(lambda a, w, kept=kept: kept * a + (1 - kept) * w, average, weights)
         assert_close(state.average, average)
@@ -107,7 +107,15 @@ def test_a_function_of_the_count_is_a_learning_rate():
 
 
 # All weights that enter a product; a new layer's join this list, or do not decay.
-PRODUCTS = {"kernel", "input_kernel", "recurrent_kernel", "query", "key", "value", "out"}
+PRODUCTS = {
+    "kernel",
+    "input_kernel",
+    "recurrent_kernel",
+    "query_kernel",
+    "key_kernel",
+    "value_kernel",
+    "out_kernel",
+}
 
 
 def test_which_weights_of_all_layers_are_kernels():
@@ -121,7 +129,7 @@ def test_which_weights_of_all_layers_are_kernels():
             names[chosen].add(re.findall(r"'(\w+)'\]$", path)[-1])
             assert not chosen or leaf.ndim > 1
     assert names[True] == PRODUCTS and not names[False] & PRODUCTS
-    assert {"bias", "scale", "embed", "scaler", "recurrent_bias"} <= names[False]
+    assert {"bias", "scale", "embed", "recurrent_bias"} <= names[False]
 
 
 def test_kernels_decay_and_the_rest_does_not():
@@ -142,20 +150,51 @@ def test_kernels_decay_and_the_rest_does_not():
 def test_parts_of_a_chain_and_groups_can_be_replaced():
     clip = optim.ClipByGlobalNorm(1.0)
     chain = dataclasses.replace(optim.Chain(clip, SGD), parts=(clip, optim.Adam(0.1)))
-    assert repr(chain) == "Chain(ClipByGlobalNorm(maximum=1.0), Adam(learning_rate=0.1))"
+    assert repr(chain) == "Chain(ClipByGlobalNorm(1.0), Adam(0.1))"
     groups = optim.Groups({"['body']*": SGD, "['head']*": SGD})
     other = dataclasses.replace(groups, optimizers=(SGD, optim.SGD(0.3)))
     assert jax.tree.structure(other) == jax.tree.structure(groups) and other.optimizers[
         1
     ].learning_rate == np.float32(0.3)
-    assert (
-        repr(other)
-        == "Groups({\"['body']*\": SGD(learning_rate=0.1), \"['head']*\": SGD(learning_rate=0.3)})"
-    )
+    assert repr(other) == "Groups({\"['body']*\": SGD(0.1), \"['head']*\": SGD(0.3)})"
+
+
+def test_what_comes_after_accumulation_in_a_chain_waits_as_it_does():
+    halved, ones = optim.StepDecay(1.0, every=1, factor=0.5), {"w": jnp.ones(())}
+    collected = optim.Accumulate(SGD, 2)
+    for optimizer in (
+        optim.Chain(collected, optim.Scale(halved)),
+        optim.Chain(collected, optim.WeightDecay(1.0), optim.Scale(halved)),
+    ):
+        state, moved = optimizer.init(ones), []
+        for _ in range(4):
+            updates, state = optimizer.step(ones, state, ones)
+            moved.append(float(updates["w"]))
+        assert moved[0] == moved[2] == 0 and moved[3] == moved[1] / 2 != 0
+
+
+def test_a_decay_of_zero_has_a_derivative():
+    """One step of Adam does not depend on its decays: m / (1 - b) is g."""
+    weights, gradients = {"w": jnp.ones(())}, {"w": jnp.float32(3.0)}
+
+    def update(optimizer):
+        return optimizer.step(gradients, optimizer.init(weights), weights)[0]["w"]
+
+    for decay in (0.0, 0.5):
+        slopes = jax.grad(update)(optim.Adam(0.1, first_decay=decay, second_decay=decay))
+        np.testing.assert_allclose([slopes.first_decay, slopes.second_decay], 0, atol=1e-6)
 
 
 WRONG = {
     "groups in a list": (lambda: optim.Groups([SGD]), r"^Groups: groups must be a dict from patterns to optimizers, got \["),
+    "a scale after copies of the weights": (
+        lambda: optim.Chain(optim.MasterWeights(SGD), optim.Scale(0.1)),
+        r"^Chain: parts MasterWeights holds what the weights will be, and Scale.* would change its updates: put MasterWeights around",
+    ),
+    "a scale after an average, inside": (
+        lambda: optim.Chain(optim.Accumulate(optim.ExponentialMovingAverage(SGD), 2), optim.Scale(0.1)),
+        r"ExponentialMovingAverage holds what the weights will be",
+    ),
     "no groups": (lambda: optim.Groups({}), r"^Groups: groups must be a dict from patterns to optimizers, got \{\}"),
     "a group of Optax": (
         lambda: optim.Groups({"*": optax.sgd(0.1)}),
@@ -170,25 +209,30 @@ WRONG = {
         lambda: optim.Groups({"*": SGD, "['head']*": SGD}).init(WEIGHTS),
         r"^Groups: trainables\['head'\]\['kernel'\] must be chosen by exactly one pattern, but 2 of .* choose it",
     ),
+    "an index that counts in layers of different kinds": (
+        lambda: optim.AdamW(0.1, where="*[1]['kernel']").init([WEIGHTS["body"], {"kernel": jnp.ones(2), "mlp": [WEIGHTS["head"]] * 2}]),
+        r"^AdamW: where, \"\*\[1\]\['kernel'\]\", fits layers of different kinds, \[1\]\['kernel'\] and \[1\]\['mlp'\]\[1\]\['kernel'\]: "
+        r"write \[1\]\['kernel'\] or \[\*\]\['mlp'\]\[1\]\['kernel'\]\.$",
+    ),
     "a group of nothing": (
         lambda: optim.Groups({"*": SGD, "['tail']*": SGD}).init(WEIGHTS),
         r"^Groups: where must choose at least one weight, but chose none of 3",
     ),
     "packed groups": (
-        lambda: optim.Packed(optim.Groups({"*": SGD})),
-        r"^Packed: optimizer must treat all weights alike, but Groups chooses them by path",
+        lambda: packing.Packed(optim.Groups({"*": SGD})),
+        r"^Packed: optimizer must treat all weights alike, but Groups does not",
     ),
     "a corrected schedule": (
-        lambda: optim.ExponentialMovingAverage(SGD, optim.Constant(0.9), bias_correction=True),
+        lambda: optim.ExponentialMovingAverage(SGD, decay=optim.StepDecay(0.9, 3), bias_correction=True),
         r"^ExponentialMovingAverage: bias_correction is for a constant decay, got a schedule",
     ),
     "a switch that is a number": (
-        lambda: optim.ExponentialMovingAverage(SGD, 0.9, bias_correction=1),
+        lambda: optim.ExponentialMovingAverage(SGD, decay=0.9, bias_correction=1),
         r"^ExponentialMovingAverage: bias_correction must be True or False, got 1",
     ),
     "a chain by name and without an optimizer": (
         lambda: dataclasses.replace(optim.Chain(SGD), parts=()),
-        r"^Chain: parts must end in their only optimizer",
+        r"^Chain: parts must hold exactly one optimizer",
     ),
 }  # fmt: skip
 

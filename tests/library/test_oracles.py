@@ -180,6 +180,16 @@ def test_dropout_keeps_the_mean_and_hits_the_rate():
             assert abs(pairs.mean()) < 4 * rate * (1 - rate) / np.sqrt(pairs.size)
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_dropout_of_bfloat16_keeps_the_mean(rate):
+    """Of 1 / (1 - rate), rounded to bfloat16, it would be 0.0018 too small, or 0.0014 too large."""
+    x = jax.random.normal(jax.random.key(0), (64, 1024), jnp.bfloat16)
+    y, _ = nn.Dropout(rate).fwd(x, (), (), key=jax.random.key(1))
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    factor = np.sum(x * y) / np.sum(np.square(x)[y != 0])
+    np.testing.assert_allclose(factor * (1 - rate), 1, atol=5e-4)
+
+
 def test_dropout_draws_for_each_element_of_a_batch():
     """Two masks drawn apart agree on half of the elements at rate 0.5; one mask drawn for both, on all."""
     y, _ = nn.Dropout(0.5).fwd(jnp.ones((2, 2, 20_000)), (), (), key=jax.random.key(0))
@@ -274,7 +284,7 @@ def test_the_compiled_step_is_that_of_hand_written_jax():
         updates, velocity = optimizer.step(gradients, velocity, trainables)
         return value, optim.apply_updates(trainables, updates), velocity
 
-    def by_hand(x, rate, momentum, weights, velocity):
+    def by_hand(x, rate, momentum, weights, velocity, count):
         def objective(weights):
             w1, b1, w2, b2 = weights
             hidden = jax.nn.relu(x.reshape(8, 36) @ w1 + b1[None])
@@ -283,12 +293,13 @@ def test_the_compiled_step_is_that_of_hand_written_jax():
         value, gradients = jax.value_and_grad(objective)(weights)
         velocity = [momentum * v + g for v, g in zip(velocity, gradients)]
         updates = [-rate * v for v in velocity]  # to be added, as in Optax: that is the contract
-        return value, [w + u for w, u in zip(weights, updates)], velocity
+        count = count + (count < 2**31 - 1).astype(jnp.int32)  # every optimizer counts its steps
+        return value, [w + u for w, u in zip(weights, updates)], velocity, count
 
     weights = jax.tree.leaves(trainables)
     zeros = jax.tree.map(jnp.zeros_like, weights)
     arguments = (x, optimizer, trainables, optimizer.init(trainables))
-    hand_arguments = (x, optimizer.learning_rate, optimizer.momentum, weights, zeros)
+    hand_arguments = (x, optimizer.learning_rate, optimizer.momentum, weights, zeros, jnp.int32(0))
     for a, b in zip(
         jax.tree.leaves(jax.jit(ours)(*arguments)), jax.tree.leaves(jax.jit(by_hand)(*hand_arguments))
     ):

@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, precision, sharding, training, trees
+from mlax_tutorial import nn, optim, packing, precision, sharding, training, trees
 from mlax_tutorial.inspection.jaxprs import count, walk
 from mlax_tutorial.precision import (
     DynamicLossScale,
@@ -371,7 +371,7 @@ def test_adjusting_never_traces_again_and_never_waits():
     assert len(traces) == 1
     static = StaticLossScale(8)
     assert static.adjust(jnp.array(False)) is static
-    assert repr(DynamicLossScale()) == "DynamicLossScale()" and repr(static) == "StaticLossScale(value=8.0)"
+    assert repr(DynamicLossScale()) == "DynamicLossScale()" and repr(static) == "StaticLossScale(8.0)"
 
 
 def test_placeholders_are_cast_as_placeholders():
@@ -415,7 +415,7 @@ def mean_square(outputs, targets):
 
 
 def train(step, policy, scale=None, steps=12):
-    optimizer = optim.SGD(optim.Constant(4.0))
+    optimizer = optim.SGD(4.0)
     model = SMALL if policy is None else policy.apply(SMALL)
     trainables, rest = model.init(jax.random.key(0), INPUTS)
     state = optimizer.init(trainables)
@@ -581,7 +581,7 @@ WRONG = {
     ),
     "a state without a scale": (
         lambda: make_scaled_step(SMALL, mean_square)(
-            optim.SGD(1.0), State({"kernel": jnp.zeros((4, 16))}, (), optim.SGDState(())), None, X, X
+            optim.SGD(1.0), State({"kernel": jnp.zeros((4, 16))}, (), optim.SGDState((), jnp.int32(0))), None, X, X
         ),
         r"^make_scaled_step: optimizer_state must be ScaledState\(scale, optimizer\.init\(trainables\)\), got ",
     ),
@@ -597,7 +597,7 @@ WRONG = {
     ),
     "a loss for each example": (
         lambda: make_scaled_step(SMALL, lambda y, t: y)(
-            optim.SGD(1.0), State({"kernel": jnp.zeros((4, 16))}, (), ScaledState(StaticLossScale(8), optim.SGDState(()))), None, X, X
+            optim.SGD(1.0), State({"kernel": jnp.zeros((4, 16))}, (), ScaledState(StaticLossScale(8), optim.SGDState((), jnp.int32(0)))), None, X, X
         ),
         r"^make_scaled_step: loss must return one floating-point number, got float32\[6,16\], from outputs float32\[6,16\]",
     ),
@@ -612,17 +612,17 @@ def test_wrong_uses(case):
 
 
 @pytest.mark.parametrize(
-    "wrap", [lambda o: o, optim.ExponentialMovingAverage, optim.Packed], ids=["alone", "averaged", "packed"]
+    "wrap", [lambda o: o, optim.ExponentialMovingAverage, packing.Packed], ids=["alone", "averaged", "packed"]
 )
 def test_gradients_of_frozen_weights_skip_no_step(wrap):
     """They overflow here, but nobody uses them."""
     model = nn.Parallel(
-        nn.Scaler(scaler_initializer=jax.nn.initializers.zeros),
-        nn.Scaler(scaler_initializer=jax.nn.initializers.zeros),
+        nn.Scale(scale_initializer=jax.nn.initializers.zeros),
+        nn.Scale(scale_initializer=jax.nn.initializers.zeros),
     )
     inner = optim.SGD(0.1)
     optimizer = (
-        optim.Freeze(wrap(inner), "[0]*") if wrap is optim.Packed else wrap(optim.Freeze(inner, "[0]*"))
+        optim.Freeze(wrap(inner), "[0]*") if wrap is packing.Packed else wrap(optim.Freeze(inner, "[0]*"))
     )
     step = make_scaled_step(model, lambda y, target: jnp.sum(y[0]) * 1e35 + jnp.sum(y[1]))
     trainables, rest = model.init(jax.random.key(0), jnp.ones(1))
@@ -630,8 +630,8 @@ def test_gradients_of_frozen_weights_skip_no_step(wrap):
     for _ in range(3):
         state, _ = step(optimizer, state, None, jnp.ones(1), jnp.ones(1))
     trainables, rest, state = state
-    np.testing.assert_allclose(trainables[1]["scaler"], [-0.3], rtol=1e-6)
-    assert trainables[0]["scaler"] == 0 and state.scale.value == 2.0**15
+    np.testing.assert_allclose(trainables[1]["scale"], [-0.3], rtol=1e-6)
+    assert trainables[0]["scale"] == 0 and state.scale.value == 2.0**15
 
 
 def test_a_clipped_norm_uses_all_gradients():

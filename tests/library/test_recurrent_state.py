@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn
+from mlax_tutorial.precision import Policy
 
 
 def draw(seed, *shape):
@@ -33,6 +34,35 @@ def test_two_parts_equal_the_whole(cell):
     plain = nn.Recurrent(cell)
     y, cache = plain.decode(X[:, 4:], trainables, (), plain.init_cache(X[:, :1], 6), initial_state=state)
     equal((y, cache), (second, end))
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell(1), nn.GRUCell(1)], ids=["lstm", "gru"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_states_of_half_precision_add_up_in_float32(cell, dtype):
+    """What is kept of the state is 0.989 of it: in bfloat16 an LSTM's would end at 64 for 91, a GRU's at 0.8 for 1."""
+    layer, bias = nn.Recurrent(cell, return_state=True), [9.0, 4.5, 9.0, 9.0]
+
+    def last(dtype):
+        x = jnp.zeros((2000, 1), dtype)
+        trainables, _ = jax.tree.map(jnp.zeros_like, layer.init(jax.random.key(0), x))
+        trainables["bias"] = jnp.array(bias[: trainables["bias"].size], dtype)
+        (y, state), _ = layer.fwd(x, trainables, ())
+        assert y.dtype == dtype
+        return jax.tree.leaves(state)[-1]
+
+    np.testing.assert_allclose(last(dtype), last("float32"), rtol=1e-2)
+    narrow = type(cell)(1, accum_dtype=dtype)
+    assert all(leaf.dtype == dtype for leaf in jax.tree.leaves(narrow.init_carry(jnp.ones(1, dtype))))
+
+
+@pytest.mark.parametrize("cell", [nn.LSTMCell(3), nn.GRUCell(3)], ids=["lstm", "gru"])
+def test_a_policy_takes_the_state_that_it_gave(cell):
+    layer = Policy("bfloat16").apply(nn.Recurrent(cell, return_state=True))
+    trainables, _ = layer.init(jax.random.key(0), X)
+    (whole, _), _ = layer.fwd(X, trainables, ())
+    (_, state), _ = layer.fwd(X[:, :4], trainables, ())
+    (second, _), _ = layer.fwd(X[:, 4:], trainables, (), initial_state=state)
+    np.testing.assert_allclose(second, whole[:, 4:], atol=1e-2)
 
 
 def test_both_directions_take_and_give_a_pair():

@@ -1,5 +1,6 @@
 """Checkpoints and weights in one file: bit for bit, whole or not at all, and all differences at once."""
 
+import functools
 import os
 import pathlib
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from examples import from_pytorch, gpt2
 from mlax_tutorial import nn, optim, saving
 
 MODEL = nn.Series(nn.Linear(8), nn.Bias(), nn.Dropout(0.5), nn.Linear(2))
@@ -340,6 +342,118 @@ def test_weights_of_another_model(tmp_path):
         "dtype: ['b'] ('b') expects bfloat16[2], was saved as float32[2]",
     ]
     assert mend.startswith("Mend: ")
+
+
+# --- other names ---------------------------------------------------------------------------------------------------
+
+
+def published_tensors(depth=3, width=4, prefix=""):
+    """Random arrays of the names and shapes of GPT-2's published files."""
+    sizes = {"ln_1": (width,), "attn.c_attn": (width, 3 * width), "attn.c_proj": (width, width)}
+    sizes |= {"ln_2": (width,), "mlp.c_fc": (width, 4 * width), "mlp.c_proj": (4 * width, width)}
+    shapes = {f"h.{i}.{name}.weight": shape for i in range(depth) for name, shape in sizes.items()}
+    shapes |= {"wte.weight": (11, width), "wpe.weight": (5, width), "ln_f.weight": (width,)}
+    biases = {
+        name.replace("weight", "bias"): shape[-1:]
+        for name, shape in shapes.items()
+        if name[:2] != "wt" and name[:2] != "wp"
+    }
+    draw = np.random.default_rng(0)
+    return {
+        prefix + name: draw.normal(size=size).astype("float32") for name, size in (shapes | biases).items()
+    }
+
+
+def test_gpt2_under_its_published_names_both_ways(tmp_path):
+    model = gpt2.gpt2(vocabulary=11, length=5, width=4, heads=2, depth=3)
+    names = functools.partial(gpt2.published, depth=3, heads=2, prefix="transformer.")
+    tensors = published_tensors(prefix="transformer.")
+    masks = {"transformer.h.0.attn.bias": np.tri(5, dtype="float32")}
+    saving.write_tensors(tmp_path / "theirs", tensors | masks)
+    ids = jnp.array([[3, 1, 4, 1, 5]])
+    target, _ = jax.eval_shape(model.init, jax.random.key(0), ids)
+    with pytest.raises(
+        saving.CheckpointError, match=r"unexpected: transformer\.h\.0\.attn\.bias, float32\[5,5\]"
+    ):
+        saving.load_weights(tmp_path / "theirs", target, rename=names)
+    trainables = saving.load_weights(tmp_path / "theirs", target, rename=names, partial=True)
+    # One block by hand is that of a model whose numbers are those of PyTorch (test_torch.py).
+    block = from_pytorch.gpt2_block(heads=2, width=4, inner=16)
+    x = trainables["tokens"]["embed"][ids] + trainables["places"]["embed"][None, :5]
+    for layer in range(3):
+        place = f"transformer.h.{layer}."
+        alone = {name.removeprefix(place): array for name, array in tensors.items() if name.startswith(place)}
+        weights = from_pytorch.gpt2_trainables(alone, heads=2)
+        x, _ = block.fwd(x, weights, block.init(jax.random.key(0), x)[1])
+    x = (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    x = x * tensors["transformer.ln_f.weight"][None, None] + tensors["transformer.ln_f.bias"][None, None]
+    rest = model.init(jax.random.key(0), ids)[1]
+    logits, _ = model.fwd(ids, trainables, rest)
+    np.testing.assert_allclose(logits, x @ tensors["transformer.wte.weight"].T, atol=1e-5)
+    # Back, to the bit.
+    saving.save_weights(tmp_path / "ours", trainables, rename=names, like=tensors)
+    again = saving.read_tensors(tmp_path / "ours")
+    assert again.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        np.testing.assert_array_equal(again[name], tensor, err_msg=name, strict=True)
+
+
+def test_other_names(tmp_path):
+    outline, w = jax.ShapeDtypeStruct((3, 2), "float32"), np.arange(6, dtype="float32").reshape(2, 3)
+    path = tmp_path / "w"
+    saving.write_tensors(path, {"fc.weight": w, "fc.bias": w[0], "more": w[1]})
+    target, renamed = (
+        {"kernel": outline, "fc.bias": w[0]},
+        {"kernel": ("fc.weight", jnp.transpose), "fc\\.bias": "fc.bias"},
+    )
+    found = saving.load_weights(path, target, rename=renamed, partial=True)
+    assert found["kernel"].tolist() == w.T.tolist() and found["fc.bias"].tolist() == [0, 1, 2]
+    saving.save_weights(path, found, rename=renamed, like={"fc.weight": w, "fc.bias": w[0]})
+    assert saving.read_tensors(path)["fc.weight"].tolist() == w.tolist()
+    saving.save_weights(path, {"kernel": w}, rename=lambda name: f"net.{name}")
+    assert [*saving.read_tensors(path)] == ["net.kernel"]
+    sharding = NamedSharding(jax.make_mesh((1,), ("x",), axis_types=(AxisType.Auto,)), P("x"))
+    placed = {"kernel": jax.ShapeDtypeStruct((3, 2), "float32", sharding=sharding)}
+    found = saving.load_weights(path, placed, rename={"kernel": ("net.kernel", lambda w: w.T)})
+    assert found["kernel"].sharding == sharding
+
+
+W23 = {"w": jnp.ones((2, 3))}
+WRONG_NAMES = {
+    "missing, the file says what it has": (
+        lambda path: saving.load_weights(path, W23, rename={"w": "v"}, partial=True),
+        r"missing: \['w'\] \('v'\), float32\[2,3\]\n  the file has w\n",
+    ),
+    "another shape than the function makes": (
+        lambda path: saving.load_weights(path, W23, rename={"w": ("w", jnp.transpose)}),
+        r"shape: \['w'\] \('w'\) expects float32\[2,3\], was saved as float32\[3,2\]",
+    ),
+    "no name": (
+        lambda path: saving.load_weights(path, W23, rename=lambda name: None),
+        r"^load_weights: rename must give a name in the file, or a tuple .*, got None for 'w'\.$",
+    ),
+    "two of one name": (
+        lambda path: saving.save_weights(path, {"a": W23["w"], "b": W23["w"]}, rename=lambda name: "w"),
+        r"^save_weights: rename gives two weights one name",
+    ),
+    "one of two parts": (
+        lambda path: saving.save_weights(
+            path, W23, rename={"w": ("w", lambda w: w[:2])}, like={"w": jnp.ones((3, 3))}
+        ),
+        r"^save_weights: rename leaves w with gaps, or fills it twice",
+    ),
+    "no sizes": (
+        lambda path: saving.save_weights(path, W23, rename={"w": ("w", lambda w: w[:2])}),
+        r"^save_weights: like must have the arrays of such a file, .* lacks w\.$",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong, message", WRONG_NAMES.values(), ids=WRONG_NAMES)
+def test_wrong_names(wrong, message, tmp_path):
+    saving.save_weights(tmp_path / "w", W23)
+    with pytest.raises(saving.CheckpointError, match=message):
+        wrong(tmp_path / "w")
 
 
 # --- wrong uses ----------------------------------------------------------------------------------------------------

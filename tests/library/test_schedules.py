@@ -84,7 +84,7 @@ def test_each_optimizer_follows_a_schedule(make):
 
 
 def test_the_count_stays_at_the_end_of_int32():
-    optimizer = optim.SGD(optim.Constant(0.1))
+    optimizer = optim.SGD(0.1)
     state = optimizer.init(WEIGHTS)._replace(count=jnp.int32(2**31 - 1))
     assert optimizer.step(WEIGHTS, state, WEIGHTS)[1].count == 2**31 - 1
 
@@ -97,17 +97,21 @@ def test_a_schedule_of_ones_own():
             return self.peak / jnp.sqrt(jnp.asarray(count, jnp.float32) + 1)
 
     optimizer = optim.SGD(optim.WarmUp(Root(0.5), steps=1))
-    assert repr(optimizer) == "SGD(learning_rate=WarmUp(schedule=Root(peak=0.5), steps=1))"
+    assert repr(optimizer) == "SGD(WarmUp(Root(0.5), 1))"
     assert optimizer.learning_rate(4) == 0.25
 
 
 WRONG = {
     "a NaN": (
-        lambda: optim.Constant(np.nan),
-        r"^Constant: value must be a finite number of at least 0, got nan",
+        lambda: optim.LinearDecay(np.nan, 3),
+        r"^LinearDecay: start must be a finite number of at least 0, got nan",
     ),
-    "negative": (lambda: optim.Constant(-1), r"^Constant: value must be .* of at least 0, got -1"),
-    "text": (lambda: optim.Constant("1"), r"^Constant: value must be .* got '1'"),
+    "negative": (lambda: optim.LinearDecay(-1, 3), r"^LinearDecay: start must be .* of at least 0, got -1"),
+    "text": (lambda: optim.LinearDecay("1", 3), r"^LinearDecay: start must be .* got '1'"),
+    "an end in its place": (
+        lambda: optim.LinearDecay(0.1, 3, 0.01),
+        r"^LinearDecay: takes 2 positional, start, steps, got \(0.1, 3, 0.01\): write LinearDecay\(start, steps, end=…\)\.",
+    ),
     "no steps": (
         lambda: optim.LinearDecay(0.1, steps=0),
         r"^LinearDecay: steps must be a whole number of at least 1, got 0",
@@ -126,7 +130,10 @@ WRONG = {
         lambda: optim.CosineDecay(jnp.ones(1), 3),
         r"^CosineDecay: start must be a finite number",
     ),
-    "a negative factor": (lambda: optim.StepDecay(0.1, 3, -0.5), r"^StepDecay: factor must be .* got -0.5"),
+    "a negative factor": (
+        lambda: optim.StepDecay(0.1, 3, factor=-0.5),
+        r"^StepDecay: factor must be .* got -0.5",
+    ),
     "every 0": (lambda: optim.StepDecay(0.1, every=0), r"^StepDecay: every must be a whole number"),
     "every NaN": (lambda: optim.StepDecay(0.1, every=np.nan), r"^StepDecay: every must be .* got nan"),
     "no function": (lambda: optim.Function(0.1), r"^Function: function must be a function, .*got 0.1"),
@@ -136,23 +143,19 @@ WRONG = {
     ),
     "a function that returns several rates": (
         lambda: optim.SGD(lambda count: jnp.full((1, 2), 0.1)).step(
-            WEIGHTS, optim.SGD(optim.Constant(0.1)).init(WEIGHTS), WEIGHTS
+            WEIGHTS, optim.SGD(0.1).init(WEIGHTS), WEIGHTS
         ),
         r"^Function: <lambda> must return one number for a count, got float32\[1,2\]",
     ),
     "a class to follow": (
-        lambda: optim.WarmUp(optim.Constant, 3),
-        r"^WarmUp: schedule must be .*, an optim.Schedule, or a function of the count, got Constant",
+        lambda: optim.WarmUp(optim.StepDecay, 3),
+        r"^WarmUp: schedule must be .*, an optim.Schedule, or a function of the count, got StepDecay",
     ),
     "a warm-up of no steps": (lambda: optim.WarmUp(0.1, 0), r"^WarmUp: steps must be a whole number"),
     "a warm-up from below": (lambda: optim.WarmUp(0.1, 3, start=-1.0), r"^WarmUp: start must be .* got -1.0"),
     "a class as learning rate": (
         lambda: optim.Adam(optim.CosineDecay),
         r"^Adam: learning_rate must be .*, an optim.Schedule, or a function of the count, got CosineDecay",
-    ),
-    "a state without a count": (
-        lambda: optim.SGD(optim.Constant(0.1)).step(WEIGHTS, optim.SGD(0.1).init(WEIGHTS), WEIGHTS),
-        r"^SGD: state.count expects the number of steps, got \(\), of a constant .*optim.Constant",
     ),
 }
 

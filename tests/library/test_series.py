@@ -238,7 +238,7 @@ SEQUENCE = np.random.default_rng(0).normal(size=(2, 6, 4))
 BARE = [
     nn.Linear(3),
     nn.Bias(),
-    nn.Scaler(),
+    nn.Scale(),
     nn.Conv(3, (2,)),
     nn.ConvTranspose(3, (2,)),
     nn.MultiHeadAttention(2),

@@ -1,6 +1,8 @@
 """Sharding rules: which fits, what is refused, and that states lie beside their weights. (Whole training steps on
 several devices and in several processes are in tests/distributed.)"""
 
+import contextlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,11 +11,10 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, sharding
+from mlax_tutorial import nn, optim, sharding, training
 from mlax_tutorial.optim.paths import fits
 
 MESH = AbstractMesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-EXPLICIT = AbstractMesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto, AxisType.Explicit))
 MODEL = nn.Series(nn.Linear(8), nn.Bias(), nn.Stack(nn.Residual(nn.Series(nn.Linear(8), nn.Bias())), 6))
 X = jax.ShapeDtypeStruct((3, 4), jnp.float32)
 KEY = jax.eval_shape(lambda: jax.random.key(0))
@@ -83,11 +84,11 @@ OPTIMIZERS = {
     "MasterWeights": optim.MasterWeights(optim.Lion(1e-3)),
     "ExponentialMovingAverage": optim.ExponentialMovingAverage(optim.Adam(1e-3)),
     "Freeze": optim.Freeze(optim.Adam(1e-3), where=loose),
-    "all wrappers": optim.Freeze(
-        optim.MasterWeights(
-            optim.Accumulate(optim.ExponentialMovingAverage(optim.Chain(optim.Adam(1e-3))), 2)
-        ),
-        where=lambda path: "bias" in path,
+    "all wrappers": optim.ExponentialMovingAverage(
+        optim.Freeze(
+            optim.MasterWeights(optim.Accumulate(optim.Chain(optim.Adam(1e-3)), 2)),
+            where=lambda path: "bias" in path,
+        )
     ),
     "optax.adamw": optax.adamw(1e-3),
     "optax.chain": optax.chain(optax.clip_by_global_norm(1.0), optax.trace(0.9), optax.scale(-1.0)),
@@ -169,13 +170,61 @@ def test_init_makes_each_variable_in_place():
     step(weights, state)
 
 
+@pytest.mark.parametrize("context", [False, True], ids=["arrays", "set_mesh"])
+def test_explicit_meshes_train_as_automatic_ones(context):
+    """The default of ``jax.make_mesh`` in JAX 0.12: weights, data and key on it, or in the context of ``jax.set_mesh``."""
+    model, x = (
+        nn.Series(nn.Linear(8), nn.BatchNorm(), nn.Dropout(0.5), nn.Linear(2)),
+        np.random.default_rng(0).normal(size=(4, 6)),
+    )
+    rules, statistics = [("*['kernel']", P(..., "model", None))], [("*", P("model"))]
+
+    def train(mesh):
+        optimizer = optim.Adam(1e-1)
+        data = NamedSharding(mesh, P("data"))
+        inputs = jax.device_put(x.astype("float32"), data), jax.device_put(jnp.arange(4) % 2, data)
+        begun = sharding.init(
+            model, optimizer, jax.random.key(0), inputs[0], mesh, rules, non_trainables_rules=statistics
+        )
+        assert begun[1][1]["mean"].sharding.spec == P("model")
+        assert all(leaf.sharding.mesh.axis_types == (AxisType.Auto,) * 2 for leaf in jax.tree.leaves(begun))
+        places = jax.tree.map(lambda leaf: NamedSharding(mesh, leaf.sharding.spec), begun)
+        begun = jax.device_put(begun, places)  # back to the mesh as it was given
+        step = training.make_step(
+            model, lambda y, labels: -jax.nn.log_softmax(y)[jnp.arange(4), labels].mean(), places
+        )
+        state, told = training.State(*begun), []
+        for key in jax.random.split(jax.random.key(1), 2):
+            state, value = step(optimizer, state, key, *inputs)
+            told.append(float(value))
+        trained = training.fit(jax.random.key(2), step, optimizer, state, *inputs, epochs=2, batch_size=4)
+        accuracy = training.make_evaluation(model, training.is_right)(*trained[:2], *inputs)
+        assert (
+            trained[1][1]["mean"].sharding.spec == P("model")
+            and not trained[1][1]["mean"].is_fully_replicated
+        )
+        return jax.tree.map(np.asarray, (trained, told, accuracy))
+
+    def on(kind):
+        mesh = jax.make_mesh((1, 2), ("data", "model"), axis_types=(kind,) * 2)
+        with jax.set_mesh(mesh) if context else contextlib.nullcontext():
+            return train(mesh)
+
+    for a, b in zip(*map(jax.tree.leaves, (on(AxisType.Auto), on(AxisType.Explicit))), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_init_takes_shapes_further_inputs_and_optax():
     model = nn.MultiHeadAttention(heads=2)
     x = jax.ShapeDtypeStruct((1, 3, 4), jnp.float32)
-    rules = [("['query']", P("data"))]
+    rules = [("['query_kernel']", P("data"))]
     key = jax.random.key(0)
     trainables, _, (state, _) = sharding.init(model, optax.adam(1e-3), key, x, mesh(), rules, context=x)
-    assert state.mu["query"].sharding == trainables["query"].sharding == NamedSharding(mesh(), P("data"))
+    assert (
+        state.mu["query_kernel"].sharding
+        == trainables["query_kernel"].sharding
+        == NamedSharding(mesh(), P("data"))
+    )
 
 
 def call(rules, strict=False, weights=WEIGHTS, where=MESH):
@@ -188,6 +237,10 @@ def begin(function, **others):
 
 
 WRONG = {
+    "an index in layers of different kinds": (
+        call([("*[0]['kernel']", P())], weights=[{"kernel": jnp.ones(2), "head": [{"kernel": jnp.ones(2)}]}]),
+        r"rules\[0\], .*, fits layers of different kinds, \[0\]\['head'\]\[0\]\['kernel'\] and \[0\]\['kernel'\]: write ",
+    ),
     "a misspelt pattern": (
         call([("*['kernal']", P("data"))]),
         r"rules\[0\], \"\*\['kernal'\]\", fits no weight: their paths are \[0\]\['kernel'\], .*; mend the pattern",
@@ -235,11 +288,6 @@ WRONG = {
     "axes in a list": (call([("[2]*", (["data", "model"],))]), r"axis 0 of size 6 cannot .* over 8 devices"),
     "init with an axis for a mesh": (begin(sharding.init, mesh="data"), r"^init: mesh must be .*, got 'data'"),
     "init with a class for a model": (begin(sharding.init, model=nn.Linear), r"^init: model must be a layer, .*, got the class Lin"),
-    "init on an explicit mesh": (
-        begin(sharding.init, mesh=EXPLICIT),
-        r"^init: the axes of the mesh must not be Explicit, but \['model'\] are: .*axis_types=\(AxisType\.Auto,\) \* 2",
-    ),
-    "abstract on an explicit mesh": (begin(sharding.abstract, mesh=EXPLICIT), r"^abstract: the axes of the mesh must not be"),
     "init with wrong rules": (begin(sharding.init, rules=[("*", P("data"))]), r"^shardings: .*\n  \[2\].* of size 6"),
     "init of a list": (begin(sharding.init, x=[1.0]), r"^Series: x\[0\] expects an array"),
     "abstract without an optimizer": (begin(sharding.abstract, optimizer=1), r"^abstract: optimizer must be .*, got 1"),
@@ -252,6 +300,12 @@ WRONG = {
 def test_wrong_uses(wrong, message):
     with pytest.raises(ValueError, match="(?s)" + message):
         wrong()
+
+
+def test_an_earlier_rule_makes_an_index_clear():
+    weights = ({"kernel": X}, {"kernel": X}, {"mlp": ((), {"kernel": X})})
+    found = sharding.shardings(weights, MESH, [("[1]*", P()), ("*[1]['kernel']", P(None, "model"))])
+    assert [tuple(leaf.spec) for leaf in jax.tree.leaves(found)] == [(), (), (None, "model")]
 
 
 def test_everything_that_is_wrong_is_said_at_once():

@@ -129,7 +129,7 @@ def test_the_references_stay_small():
     assert sum(path.stat().st_size for path in (HERE / "references").iterdir()) < 400_000
 
 
-# Linear, Bias, Scaler, Embed
+# Linear, Bias, Scale, Embed
 
 
 @cases("linear", "linear")
@@ -142,12 +142,12 @@ def test_linear(case):
 
 
 @cases("linear", "affine")
-def test_scaler_and_bias(case):
+def test_scale_and_bias(case):
     features = case.settings["features"]
 
     def function(w):
-        layer = nn.Series(nn.Scaler(features), nn.Bias(features))
-        return apply(layer, w["x"], ({"scaler": w["scaler"]}, {"bias": w["bias"]}))[0]
+        layer = nn.Series(nn.Scale(features), nn.Bias(features))
+        return apply(layer, w["x"], ({"scale": w["scaler"]}, {"bias": w["bias"]}))[0]
 
     check(case, function)
 
@@ -250,10 +250,10 @@ def test_pooling(case):
 
 
 def affine(w, features):
-    """PyTorch's weight and bias of a normalization: a Scaler and a Bias."""
+    """PyTorch's weight and bias of a normalization: a Scale and a Bias."""
     layers, trainables = (
-        [nn.Scaler(features)],
-        [{"scaler": w["weight"].reshape(_shape(w["weight"], features))}],
+        [nn.Scale(features)],
+        [{"scale": w["weight"].reshape(_shape(w["weight"], features))}],
     )
     if "bias" in w:
         layers.append(nn.Bias(features))
@@ -478,7 +478,12 @@ def attention_kernels(w, prefix="", heads=2):
         projections = [w[f"{prefix}{name}_proj_weight"] for name in "qkv"]
     query, key, value = (p.T.reshape(p.shape[1], heads, -1) for p in projections)
     out = w[f"{prefix}out_proj.weight"]
-    return {"query": query, "key": key, "value": value, "out": out.T.reshape(heads, -1, out.shape[0])}
+    return {
+        "query_kernel": query,
+        "key_kernel": key,
+        "value_kernel": value,
+        "out_kernel": out.T.reshape(heads, -1, out.shape[0]),
+    }
 
 
 @pytest.mark.parametrize("chunk_size", [None, 1])
@@ -499,7 +504,7 @@ def test_multi_head_attention(case, chunk_size):
 
 @cases("attention", "block")
 def test_transformer_encoder_block(case):
-    norm = nn.LayerNorm(), nn.Scaler(), nn.Bias()
+    norm = nn.LayerNorm(), nn.Scale(), nn.Bias()
     function = {"relu": jax.nn.relu, "gelu": ACTIVATIONS["gelu"]}[case.settings["activation"]]
     attention = nn.MultiHeadAttention(2)
     feed_forward = nn.Linear(10), nn.Bias(), nn.F(function), nn.Linear(6), nn.Bias()
@@ -511,7 +516,7 @@ def test_transformer_encoder_block(case):
         layer = nn.Series(nn.Residual(attention), *norm, nn.Residual(nn.Series(*feed_forward)), *norm)
 
     def function(w):
-        norms = [((), {"scaler": w[f"norm{i}.weight"]}, {"bias": w[f"norm{i}.bias"]}) for i in (1, 2)]
+        norms = [((), {"scale": w[f"norm{i}.weight"]}, {"bias": w[f"norm{i}.bias"]}) for i in (1, 2)]
         kernels = attention_kernels(w, "self_attn.")
         forward = [
             {"kernel": w["linear1.weight"].T}, {"bias": w["linear1.bias"]}, (),

@@ -83,6 +83,23 @@ def test_partition_and_combine_are_inverse(tree, where):
         assert all(a is b for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(tree)))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64"])
+def test_an_average_is_rounded_once(dtype):
+    draw = np.random.default_rng(0).normal
+    old, new = (jnp.asarray(draw(size=200), dtype) for _ in range(2))
+    found = jax.jit(trees.average)({"w": (old,)}, {"w": (new,)}, 0.9)["w"][0]
+    wide = np.complex128 if dtype == "complex64" else np.float64
+    exact = 0.9 * np.asarray(old, wide) + 0.1 * np.asarray(new, wide)
+    assert found.dtype == dtype
+    rtol = 1e-5 if dtype == "float32" or dtype == "complex64" else jnp.finfo(dtype).eps
+    np.testing.assert_allclose(np.asarray(found, wide), exact, rtol=rtol, atol=1e-6)
+
+
+def test_integers_and_keys_of_an_average_are_the_new_ones():
+    old, new = ((jnp.int32(n), jax.random.key(n), jnp.bool_(n)) for n in (0, 1))
+    assert not trees.differences(new, trees.average(old, new, 0.9))
+
+
 def test_partition_of_everything_of_nothing_and_of_a_leaf():
     nothing = jax.tree.map(lambda leaf: False, WEIGHTS)
     chosen, rest = trees.partition(WEIGHTS, nothing)
@@ -235,6 +252,11 @@ def test_describe():
 
 
 WRONG = {
+    "an average of unlike trees": (lambda: trees.average({"w": jnp.ones(2)}, {"v": jnp.ones(2)}, 0.5), r"^average: new\['w'\] expects \(2,\), got nothing"),
+    "an average of other shapes": (lambda: trees.average(jnp.ones(2), jnp.ones(1), 0.5), r"^average: new expects \(2,\), got \(1,\)"),
+    "a decay above 1": (lambda: trees.average(jnp.ones(2), jnp.ones(2), 1.5), r"^average: decay must be a finite number in \[0, 1\], got 1.5"),
+    "an average of numbers": (lambda: trees.average(1.0, 2.0, 0.5), r"^average: the root expects an array, got float 1.0"),
+    "an index in layers of different kinds": (lambda: trees.select([{"a": [jnp.ones(2)] * 2}, jnp.ones(2)], "*[1]*"), r"^select: where, '\*\[1\]\*', fits layers"),
     "count of a number": (lambda: trees.count({"a": 1.0}), r"^count: \['a'\] expects an array, got float 1\.0: use jnp"),
     "count of None's neighbour": (lambda: trees.count([None, "a"]), r"^count: \[1\] expects an array, got str 'a'"),
     "count of a function": (lambda: trees.count(len), r"^count: the root expects an array, got .*len"),

@@ -19,8 +19,7 @@ class Tokens(nn.Composite):
     decodes = True
 
     def forward(self, call, ids):
-        places = call.position + jnp.arange(ids.shape[-1])
-        return call.words(ids) + call.places(jnp.broadcast_to(places, ids.shape))
+        return call.words(ids) + call.places(call.place)
 
 
 def tokens():

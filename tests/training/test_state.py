@@ -60,12 +60,13 @@ def test_a_state_is_a_pytree_of_flat_leaves():
 
 def test_the_paths_of_a_state_name_its_leaves():
     paths, leaves, structure = flatten(
-        training.State({"b": 1.0, "a": (2.0,)}, (), optim.SGDState({"b": 3.0, "a": (4.0,)}))
+        training.State({"b": 1.0, "a": (2.0,)}, (), optim.SGDState({"b": 3.0, "a": (4.0,)}, 5))
     )
     assert paths == [
-        ".trainables['a'][0]", ".trainables['b']", ".optimizer_state.velocity['a'][0]", ".optimizer_state.velocity['b']"
+        ".trainables['a'][0]", ".trainables['b']", ".optimizer_state.velocity['a'][0]", ".optimizer_state.velocity['b']",
+        ".optimizer_state.count"
     ]  # fmt: skip
-    assert leaves == [2.0, 1.0, 4.0, 3.0]
+    assert leaves == [2.0, 1.0, 4.0, 3.0, 5]
     assert jax.tree.unflatten(structure, leaves).trainables == {"a": (2.0,), "b": 1.0}
 
 

@@ -111,6 +111,69 @@ def test_training_learns_in_one_trace(optimizer):
     assert evaluate(trainables, rest, X, LABELS) > 0.9
 
 
+PLATEAU = optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau(factor=0.5, patience=2))
+
+
+@pytest.mark.parametrize("optimizer", [PLATEAU, optax.lbfgs()], ids=["reduce_on_plateau", "lbfgs"])
+def test_optimizers_of_optax_that_ask_for_more(optimizer):
+    """The value, the gradients, and the loss of other weights: as in the loop that Optax documents."""
+    model, y = nn.Series(nn.Linear(1), nn.Bias()), X @ jnp.arange(4.0)[:, None] + 1
+
+    def squared_error(outputs, targets):
+        return jnp.mean((outputs - targets) ** 2)
+
+    trainables, rest = model.init(jax.random.key(1), X)
+    by_hand, hands_state = trainables, optimizer.init(trainables)
+    state = training.State(*jax.tree.map(jnp.copy, (trainables, rest, hands_state)))
+    step = training.make_step(model, squared_error)
+
+    def value_fn(trainables):
+        return squared_error(model.fwd(X, trainables, rest)[0], y)
+
+    @jax.jit
+    def hands_step(trainables, state):
+        value, gradients = jax.value_and_grad(value_fn)(trainables)
+        given = {"value": value, "grad": gradients, "value_fn": value_fn}
+        updates, state = optimizer.update(gradients, state, trainables, **given)
+        return optax.apply_updates(trainables, updates), state, value
+
+    with jax.numpy_dtype_promotion("standard"):
+        for _ in range(12):
+            state, value = step(optimizer, state, None, X, y)
+            by_hand, hands_state, wanted = hands_step(by_hand, hands_state)
+    np.testing.assert_allclose(value, wanted, rtol=1e-4, atol=1e-6)
+    for got, wanted in zip(
+        jax.tree.leaves(tuple(state)), jax.tree.leaves((by_hand, rest, hands_state)), strict=True
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+    assert value < 0.1 * value_fn(trainables)
+
+
+class Weighed(optim.SGD):
+    """Multiplies by what it is told of the batch."""
+
+    extra = frozenset({"weight", "value"})
+
+    def step(self, gradients, state, trainables, *, weight, value):
+        assert value.shape == ()
+        return super().step(jax.tree.map(lambda leaf: leaf * weight, gradients), state, trainables)
+
+
+def test_the_weight_of_a_batch():
+    model = nn.Linear(2)
+    results = []
+    for optimizer, weight in (
+        (Weighed(0.1), lambda labels: (labels >= 0).sum().astype("float32") / 50),
+        (optim.SGD(0.2), None),
+    ):
+        step = training.make_step(model, loss, weight=weight)
+        results.append(step(optimizer, training.State(*begin(optimizer, model)), None, X, LABELS)[0])
+    np.testing.assert_allclose(results[0].trainables["kernel"], results[1].trainables["kernel"], rtol=1e-6)
+    step, optimizer = training.make_step(model, loss, weight=lambda labels: 1.0), optim.SGD(0.1)
+    with pytest.raises(ValueError, match=r"^make_step: weight is for an optimizer that asks for it, got SGD"):
+        step(optimizer, training.State(*begin(optimizer, model)), None, X, LABELS)
+
+
 def test_a_schedule_does_not_trace_again():
     step, traces = counted(MODEL, None)
     rates = []
@@ -171,13 +234,13 @@ class Counted(nn.Layer):
 
 
 def test_the_data_go_to_the_device_once(monkeypatch):
-    make, seen = training._taker, []
+    make, seen = training.loop._taker, []
 
     def watched(*args):
         take = make(*args)
         return lambda *args: seen.append(args) or take(*args)
 
-    monkeypatch.setattr(training, "_taker", watched)
+    monkeypatch.setattr(training.loop, "_taker", watched)
     training.fit(
         jax.random.key(0), lambda o, state, *args: (state, jnp.zeros(())), optim.SGD(0.1), ((), (), ()),
         np.ones((6, 2)), np.ones(6), epochs=2, batch_size=2,
@@ -584,3 +647,33 @@ def test_a_bar_without_a_total_does_not_divide_by_it():
     with training.Progress(0, file) as progress:
         progress.advance()
     assert file.getvalue().endswith("\r")
+
+
+@pytest.mark.parametrize("decay", [1.5, -0.1, "much"])
+def test_an_average_keeps_a_share_between_0_and_1(decay):
+    state = training.State({"bias": jnp.ones(2)}, (), ())
+    with pytest.raises(ValueError, match=r"^follow: decay must be a finite number in \[0, 1\], got"):
+        training.follow(({"bias": jnp.zeros(2)}, ()), state, decay)
+    average = training.follow(({"bias": jnp.zeros(2)}, ()), state, jnp.float32(0.75))
+    assert average[0]["bias"].tolist() == [0.25, 0.25]
+
+
+def test_the_mean_loss_of_many_steps_in_half_precision():
+    """In bfloat16 the sum of 600 ones is 256."""
+
+    class Weight(nn.Layer):
+        def init(self, key, x):
+            return {"kernel": jnp.ones((), x.dtype)}, ()
+
+        def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+            return x * trainables["kernel"], non_trainables
+
+    model, optimizer, x = Weight(), optim.SGD(0.0), jnp.ones((600, 1), jnp.bfloat16)
+    step = training.make_step(model, lambda y, targets: jnp.mean((y - targets) ** 2))
+    trainables, rest = model.init(jax.random.key(0), x)
+    means = []
+    training.fit(
+        jax.random.key(0), step, optimizer, (trainables, rest, optimizer.init(trainables)), x, jnp.zeros_like(x),
+        epochs=1, batch_size=1, each_epoch=lambda epoch, trainables, rest, mean: means.append(mean),
+    )  # fmt: skip
+    assert means == [1.0]

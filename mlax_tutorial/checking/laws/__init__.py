@@ -19,11 +19,12 @@ from mlax_tutorial.checking.laws.layers import LAYER
 from mlax_tutorial.checking.laws.optimizer_subject import OptimizerSubject
 from mlax_tutorial.checking.laws.optimizers import OPTIMIZER
 from mlax_tutorial.checking.laws.report import Report
-from mlax_tutorial.checking.laws.subject import DRAWS, STATISTICS, SUMS, LayerSubject
+from mlax_tutorial.checking.laws.subject import DRAWS, GATES, STATISTICS, SUMS, LayerSubject
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
 
 __all__ = [
     "DRAWS",
+    "GATES",
     "LAYER",
     "OPTIMIZER",
     "STATISTICS",

@@ -555,6 +555,37 @@ def _(subject):
 
 
 @LAYER.add(
+    "averages keep moving",
+    "What a layer averages over the steps of training in bfloat16 is what it would be in float64, to one percent.",
+    ["any batch axes"],
+    applies=lambda subject: subject.averages,
+)
+def _(subject):
+    with x64(), on_host():
+        x = subject.example("bfloat16")
+        half = jax.jit(subject.init)(jax.random.key(0), x)
+        floating = functools.partial(jnp.issubdtype, arg2=jnp.floating)
+        exact = jax.tree.map(lambda leaf: leaf.astype("float64") if floating(leaf.dtype) else leaf, half)
+
+        @jax.jit
+        def after(x, variables):
+            def step(_, state):
+                return subject.fwd(x, variables[0], state, key=subject.keys())[1]
+
+            return jax.lax.fori_loop(0, 300, step, variables[1])
+
+        got, wanted = after(x, half), after(x.astype("float64"), exact)
+        equal(
+            jax.tree.map(lambda leaf, exact: leaf.astype(exact.dtype), got, wanted),
+            wanted,
+            "After 300 steps on one batch of bfloat16, the averages are not what they are in float64: what a step adds is rounded "
+            "away. Keep and update them in float32.",
+            rtol=1e-2,
+            atol=2e-3,
+        )
+
+
+@LAYER.add(
     "drawn from the key",
     "In training `fwd` depends on its arguments alone, and a layer that draws gives something else for another key.",
     ["as eval_shape says"],
@@ -600,8 +631,8 @@ def _(subject):
             "arguments, or ask whether x is a tracer?",
             names=RESULT,
             input={"x": subject.x},
-            rtol=1e-5,
-            atol=1e-6,
+            rtol=1e-4,
+            atol=1e-5,
         )
 
 
@@ -686,8 +717,8 @@ def _(subject):
             f"For a batch, `fwd` gives another result than for its examples one by one, {MODES[mode]}: an operation mixes the "
             "examples, such as a mean or a sum over a batch axis (count axes from the end: `axis=-1`).",
             input={"x": subject.x},
-            rtol=1e-5,
-            atol=1e-6,
+            rtol=1e-4,
+            atol=1e-5,
         )
     empty = subject.at_once.get("empty")
     if isinstance(empty, Failed):
@@ -714,8 +745,8 @@ def _(subject):
             subject.one_by_one[0][mode],
             f"Under `jax.vmap`, `fwd` gives another result than a loop over the examples, {MODES[mode]}.",
             input={"x": subject.x},
-            rtol=1e-5,
-            atol=1e-6,
+            rtol=1e-4,
+            atol=1e-5,
         )
 
 
@@ -802,7 +833,7 @@ def _(subject):
 )
 def _(subject):
     _, traced = subject.program("float64", True)
-    rough = {"step": 1e-2, "tolerance": 2e-2} if strays(traced.jaxpr, "float64") else {}
+    rough = {"step": 5e-3, "tolerance": 2e-2} if strays(traced.jaxpr, "float64") else {}
     # JAX's own rules are right to any order, and second derivatives take most of the compiler's time.
     order = 2 if subject.thorough and subject.has_own_rules else 1
     key = subject.keys()

@@ -76,7 +76,7 @@ class OptimizerSubject:
       make: the optimizer from one of its numbers, usually the learning rate.
       peer: the optimizer of Optax that equals ``make(rate)``.
       rate: the learning rate at which it is looked at.
-      wide: the fields of the state that are at least float32; the others have the dtype of the weights. By default each may be either.
+      wide: whether all of the state must be at least float32. By default each field may be, or have the dtype of the weights.
       arithmetic: primitives, beyond sums and products, that may hold float32 for half-precision weights; by default all.
       frozen: the paths that it leaves out of its state.
       packed: whether its state is of vectors, one for each dtype, not of one array a weight.
@@ -91,7 +91,7 @@ class OptimizerSubject:
         *,
         peer: Any = None,
         rate: float = 0.1,
-        wide: frozenset[str] | None = None,
+        wide: bool = False,
         arithmetic: frozenset[str] | None = None,
         frozen: Callable[[str], bool] = lambda path: False,
         packed: bool = False,
@@ -190,9 +190,7 @@ class OptimizerSubject:
         fields = set(name.split("."))
         if fields & self.declared.keys():
             return tuple(self.declared[field] for field in fields & self.declared.keys())
-        if self.wide is None:
-            return tuple(dict.fromkeys((str(dtype), wide)))
-        return (wide,) if fields & self.wide else (str(dtype),)
+        return (wide,) if self.wide else tuple(dict.fromkeys((str(dtype), wide)))
 
     def run(self, optimizer, trainables, steps=3):
         state = optimizer.init(trainables)

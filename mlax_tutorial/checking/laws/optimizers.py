@@ -473,6 +473,36 @@ def _(subject):
 
 
 @OPTIMIZER.add(
+    "sums keep growing",
+    "What accumulates in the state of half-precision weights does not stop growing where it should go on.",
+    ["state keeps its types", "dtypes"],
+)
+def _(subject):
+    exact = "float64" if subject.double else "float32"
+    with x64(subject.double):
+        # Side by side in one program. The weights stay, and so does the gradient: 1.
+        names = (exact, "bfloat16", "float16")
+        ones = {name: {"kernel": jnp.ones(2, name), "bias": jnp.ones(2, name)} for name in names}
+
+        def step(_, state):
+            return subject.optimizer.step(ones, state, ones)[1]
+
+        state = jax.jit(lambda state: jax.lax.fori_loop(0, 600, step, state))(subject.optimizer.init(ones))
+    found = {jax.tree_util.keystr(path): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
+    for path, leaf in found.items():
+        for name in names[1:]:
+            wanted = found.get(path.replace(f"'{name}'", f"'{exact}'"))
+            if np.allclose(np.asarray(leaf, np.float64), np.asarray(wanted, np.float64), rtol=1e-2, atol=0):
+                continue
+            raise Failed(
+                f"After 600 steps with a gradient of 1, `state{path}` is not what it is in {exact}: it is of {leaf.dtype}, in which what "
+                "a step adds is rounded away. Keep it in float32.",
+                expected=wanted,
+                got=leaf,
+            )
+
+
+@OPTIMIZER.add(
     "state is sharded",
     "State and updates lie on the devices on which their weights lie.",
     ["state mirrors the weights", "a pytree of its numbers"],

@@ -30,6 +30,8 @@ STATISTICS = SUMS | frozenset(
 )
 # And what the drawing of random numbers may, as in `jax.random.bernoulli`.
 DRAWS = SUMS | frozenset("bitcast_convert_type sub mul add max erf_inv select_n".split())
+# And what the gates of a recurrent cell may, which keeps its state in float32.
+GATES = frozenset("split logistic tanh one_minus_square mul add sub neg concatenate pad".split())
 # What is differentiated by a rule of its author. (JAX 0.7 has another name for the second.)
 OWN_RULES = {"custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "linear_call", "stop_gradient"}
 
@@ -78,7 +80,7 @@ class LayerSubject:
       averages: whether it mixes the examples of a training batch, so that there only ``vmap`` equals a loop; and its non_trainables
         are running averages, held in the dtype of the sums (float32 for a half-precision input).
       accumulates: primitives that may hold float32 for a half-precision input: ``laws.SUMS`` by default (`laws.DRAWS` for a layer
-        that draws), ``laws.STATISTICS``, or others.
+        that draws), ``laws.STATISTICS``, ``laws.SUMS | laws.GATES``, or others.
       ids: the input holds integers below this number; the dtype laws then vary ``param_dtype``.
       of_dtype: makes the layer that works in a dtype throughout, where a policy says so and not the input; the
         output of ``layer`` then has the policy's dtype, whatever comes in.

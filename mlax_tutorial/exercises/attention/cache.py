@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.programs import under
 from mlax_tutorial.exercises.attention._chapter import attend, empty_cache
 from mlax_tutorial.exercises.attention._compare import array, close, same
 
@@ -87,6 +88,24 @@ def check(rolling):
             same(
                 got, expected, recognise, name=f"result of step {i} (the first that is wrong)", window=window
             )
+    _other_window(step, q, k, v)
+
+
+def _other_window(step, q, k, v):
+    """One step with a full cache of another size. Row 0 holds the oldest key, also where an answer shifts its rows."""
+    w = 4
+    cache = {"key": k[:w], "value": v[:w], "place": np.int32(w)}
+    with under("`jax.jit`, with a cache of 4 places"):
+        y, cache = step(q[w : w + 1], k[w : w + 1], v[w : w + 1], cache)
+    array(y, (1, HEADS, DIM), name="result with a cache of 4 places")
+    expected = windowed(q[: w + 1], k[: w + 1], v[: w + 1], w)[w:].astype(np.float32)
+    if not close(y, expected):
+        raise Failed(
+            "With a cache of 4 places the result is wrong: step 4 overwrites row 4 % 4, and all rows are allowed. Take the size from "
+            'the cache, `len(cache["key"])`.',
+            expected=expected,
+            got=y,
+        )
 
 
 def _check_cache(cache, before, i):

@@ -6,9 +6,10 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
 from mlax_tutorial.exercises.attention._chapter import attend, lecun_normal
 from mlax_tutorial.exercises.attention._compare import array, same
-from mlax_tutorial.exercises.layers._layers import drawn, subject, variables
+from mlax_tutorial.exercises.layers._layers import drawn, outlines, subject, variables
 
 # A softmax in float32 is welcome ("dtype inside"). The others compile much; what people get wrong here breaks none of them, or is looked at above.
 LEFT_OUT = (
@@ -99,8 +100,32 @@ def check(GroupedAttention):
     y = fwd(x, *weights.values())
     array(y, x.shape, np.float32, "output")
     same(y, expected, recognise, "output", tolerance=1e-3)
+    _other_sizes(GroupedAttention)
     checks.gradients(fwd, None, *jax.device_put((x, *weights.values())), argnums=(1, 2, 3, 4), jit=True)
     checks.obeys_laws(layer, x, but=LEFT_OUT)
+
+
+def _other_sizes(GroupedAttention):
+    """With 4 and 2 heads, the heads in a group are as many as those of keys."""
+    heads, kv_heads, features = 6, 2, 24
+    layer = checks.make(GroupedAttention, heads, kv_heads)
+    x = np.sin(np.arange(5.0 * features)).reshape(1, 5, features).astype(np.float32)
+    shapes = {"query": (24, 24), "key": (24, 8), "value": (24, 8), "out": (24, 24)}
+    said = "heads=6 and kv_heads=2"
+    try:
+        variables(layer, x, shapes, made=outlines(layer, x))
+    except Failed as failure:
+        failure.message = f"For {said}, so that `head_dim` is 24 // 6: {failure.message}"
+        raise
+    weights = {
+        name: np.cos(i + np.arange(a * b)).reshape(a, b).astype(np.float32) / 2
+        for i, (name, (a, b)) in enumerate(shapes.items())
+    }
+    with under(f"`jax.jit`, for {said}, so that 6 // 2 heads share keys"):
+        y = jax.jit(lambda x, trainables: subject(layer).fwd(x, trainables, ())[0])(x, weights)
+    name = f"output for {said}, where 6 // 2 heads share keys,"
+    array(y, x.shape, np.float32, name)
+    same(y, by_hand(x, weights, heads, kv_heads, [0, 0, 0, 1, 1, 1])[0], name=name, tolerance=1e-3)
 
 
 exercise = Exercise(

@@ -7,7 +7,7 @@ import numpy as np
 from mlax_tutorial.checking import Exercise, Failed
 from mlax_tutorial.checking.describe import is_array
 from mlax_tutorial.checking.programs import under
-from mlax_tutorial.exercises.attention._compare import array, same
+from mlax_tutorial.exercises.attention._compare import array, close, same
 
 
 def solution(table, queries, keys):
@@ -45,6 +45,24 @@ def check(relative_bias):
     same(got, expected, recognise, "bias", table=table, queries=queries, keys=keys)
     counts = np.array([(clipped == d).sum() for d in range(-span, span + 1)])
     same(gradient, np.stack([counts, counts]), name="gradient of the sum by the table")
+    _other_sizes(relative_bias)
+
+
+def _other_sizes(relative_bias):
+    """Above there are as many heads as the span is long."""
+    table, queries, keys = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], np.float32), 3, 4
+    expected = table[:, np.clip(np.arange(keys) - np.arange(queries)[:, None], -1, 1) + 1]
+    with under("`jax.jit`, for 3 heads and a span of 1"):
+        got = jax.jit(lambda table: relative_bias(table, queries, keys))(table)
+    given = {"table": table, "queries": queries, "keys": keys}
+    array(got, expected.shape, np.float32, "bias for 3 heads and a span of 1", **given)
+    if not close(got, expected):
+        raise Failed(
+            "For 3 heads and a span of 1 the bias is wrong: take the span from the number of columns, `table.shape[1] // 2`.",
+            input=given,
+            expected=expected,
+            got=got,
+        )
 
 
 exercise = Exercise(

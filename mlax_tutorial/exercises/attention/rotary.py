@@ -67,6 +67,26 @@ def check(interleaved):
             expected=exact,
             got=got,
         )
+    _float16(interleaved, x[0, :2])
+
+
+def _float16(interleaved, x):
+    """In float16, and with the base left out. At position 1 any angles will do."""
+    x, positions = x.astype(np.float16), np.array([1, 20001])
+    with under("`jax.jit`, for float16 and without `base`"):
+        got = jax.jit(lambda x, positions: interleaved(x, positions))(x, positions)
+    array(got, x.shape, np.float16, name="result for float16")
+    expected = turned(x.astype(np.float32), positions, 10_000.0).astype(np.float16)
+    if not close(got[0], expected[0], 0.01):
+        said = "Without `base` the result is wrong: its default should be 10,000, as in `base=10_000.0`."
+    elif not close(got, expected, 0.01):
+        said = (
+            "At position 20001 the result for float16 is far off: the angles must be float32, for a number so large is rounded in "
+            "float16. Convert the result, not the positions or the rates."
+        )
+    else:
+        return
+    raise Failed(said, input={"x": x, "positions": positions}, expected=expected, got=got)
 
 
 exercise = Exercise(

@@ -9,8 +9,10 @@ from mlax_tutorial.checking import Exercise, Failed, checks
 
 def solution(x, lengths):
     real = jnp.arange(x.shape[1]) < lengths[:, None]  # (n, steps)
-    total = jnp.sum(jnp.where(real[..., None], x, 0), axis=1)
-    return total / jnp.maximum(lengths, 1)[:, None].astype(x.dtype)
+    # A sum in float16 overflows, and bfloat16 has no odd length such as 257.
+    wide = jnp.promote_types(x.dtype, jnp.float32)
+    total = jnp.sum(jnp.where(real[..., None], x, 0), axis=1, dtype=wide)
+    return (total / jnp.maximum(lengths, 1)[:, None]).astype(x.dtype)
 
 
 X = np.array(
@@ -45,11 +47,7 @@ def check(global_pool):
     checks.works_under_jit(global_pool, x, lengths)
     _ignores_what_is_there(global_pool, real)
     _empty(global_pool, x)
-    half = jax.eval_shape(global_pool, jax.ShapeDtypeStruct(x.shape, jnp.bfloat16), lengths)
-    if half.dtype != jnp.bfloat16:
-        raise Failed(
-            f"For bfloat16 the result should be bfloat16, got {half.dtype}: convert what you divide by to the dtype of x."
-        )
+    _half(global_pool)
 
 
 def _ignores_what_is_there(global_pool, real):
@@ -96,6 +94,30 @@ def _empty(global_pool, x):
         )
 
 
+def _half(global_pool):
+    """1024 times 100 is no float16, and 257 no bfloat16: the mean is both."""
+    lengths = jax.device_put(np.array([1024, 257], np.int32))
+    # Not under `jit`: a compiler may keep in float32 what the program rounds.
+    for dtype in (jnp.float16, jnp.bfloat16):
+        name, x = jnp.dtype(dtype).name, jax.device_put(np.full((2, 1024, 1), 100, dtype))
+        got = global_pool(x, lengths)
+        shown = {"input": f"x: 2 sequences of 1024 steps of 100, {name}; lengths: 1024 and 257", "got": got}
+        if getattr(got, "shape", None) != (2, 1):
+            raise Failed("This is wrong for 1024 steps and 1 channel: take all sizes from `x`.", **shown)
+        if got.dtype != dtype:
+            raise Failed(
+                f"For {name} the result should be {name}, got {got.dtype}: end with `.astype(x.dtype)`.",
+                **shown,
+            )
+        mean = np.asarray(got, np.float32)
+        mend = "Add up and divide in float32, and only then convert the mean to the dtype of x."
+        if not np.isfinite(mean).all():
+            raise Failed(f"The sum of 1024 steps of 100 is above 65504, the largest float16. {mend}", **shown)
+        if not np.allclose(mean, 100, rtol=2e-3):
+            lost = "bfloat16 has no 257" if dtype == jnp.bfloat16 else "float16 rounds at each step"
+            raise Failed(f"The mean of many steps of 100 is off in {name}: {lost}. {mend}", **shown)
+
+
 exercise = Exercise(
     title="A mean that ignores padding",
     stars=2,
@@ -103,7 +125,9 @@ exercise = Exercise(
     why="Shapes are fixed under `jit`, lengths are not: what is padding has to be said by values, and must not leak into the result.",
     hints=(
         "`jnp.arange(x.shape[1]) < lengths[:, None]` is True where a step is real; give it a last axis to go with the channels.",
-        "`jnp.where(real[..., None], x, 0)`, summed over axis 1, divided by `jnp.maximum(lengths, 1)` in the dtype of x.",
+        "Half precision holds neither a large sum nor each length: add up in `jnp.promote_types(x.dtype, jnp.float32)`, by `dtype=`.",
+        "`jnp.where(real[..., None], x, 0)`, summed over axis 1 in that dtype, divided by `jnp.maximum(lengths, 1)[:, None]`; then "
+        "`.astype(x.dtype)`.",
     ),
     solution=solution,
     check=check,

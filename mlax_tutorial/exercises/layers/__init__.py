@@ -1,7 +1,7 @@
 """The exercises of the chapter Layers."""
 
 from mlax_tutorial.exercises.layers._suspects import SUSPECTS as SUSPECTS
-from mlax_tutorial.exercises.layers.scaler import exercise as scaler
+from mlax_tutorial.exercises.layers.scale import exercise as scale
 from mlax_tutorial.exercises.layers.prelu import exercise as prelu
 from mlax_tutorial.exercises.layers.embed import exercise as embed
 from mlax_tutorial.exercises.layers.tied import exercise as tied

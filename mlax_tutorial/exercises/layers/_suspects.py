@@ -15,10 +15,10 @@ class Standardize(nn.Layer):
 
 class Affine(nn.Layer):
     def init(self, key, x):
-        return {"scaler": jnp.ones(x.shape[-1])}, ()
+        return {"scale": jnp.ones(x.shape[-1])}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return x * trainables["scaler"], non_trainables
+        return x * trainables["scale"], non_trainables
 
 
 class Center(nn.Layer):

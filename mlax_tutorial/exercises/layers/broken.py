@@ -25,7 +25,7 @@ def check(given):
             "keys used once": once,
         },
         "Affine": {
-            "any batch axes": "The scaler has the size of the last axis, and broadcasts over all in front.",
+            "any batch axes": "The scale has the size of the last axis, and broadcasts over all in front.",
             "batch equals loop": "Each example is multiplied by the same numbers, alone or in a batch.",
             "init from shapes": "Only x.shape is looked at. But what is not looked at that should be?",
             "keys used once": once,

@@ -24,14 +24,14 @@ class Muon(Tunable):
             if v.ndim != 2:
                 return -self.other_rate * jnp.sign(v)
             rows, columns = v.shape
-            return -self.learning_rate * max(1, rows / columns) ** 0.5 * orthogonal(v)
+            return -self.learning_rate * max(1, columns / rows) ** 0.5 * orthogonal(v)
 
         return jax.tree.map(move, velocity), velocity
 
 
 RATE, OTHER, DECAY = 0.1, 0.02, 0.6
 DRAW = np.random.default_rng(0).normal
-WEIGHTS = {"tall": np.ones((5, 2)), "row": np.ones((1, 3)), "filter": np.ones((2, 2, 2)), "bias": np.ones(2)}
+WEIGHTS = {"wide": np.ones((2, 5)), "tall": np.ones((3, 1)), "filter": np.ones((2, 2, 2)), "bias": np.ones(2)}
 GRADIENTS = [{name: DRAW(size=leaf.shape) for name, leaf in WEIGHTS.items()} for _ in range(2)]
 
 
@@ -65,7 +65,7 @@ def _formula(
         for name, g in each.items():
             v = memory[name] = decay * memory.get(name, 0 * g) + g
             if v.ndim == 2 and min(v.shape) >= smallest:
-                ratio = v.shape[1] / v.shape[0] if upside_down else v.shape[0] / v.shape[1]
+                ratio = v.shape[0] / v.shape[1] if upside_down else v.shape[1] / v.shape[0]
                 ratio = ratio // 1 if floor else ratio
                 u, _, w = np.linalg.svd(v, full_matrices=False)
                 flat = u @ w if exact else _orthogonal(v)
@@ -82,16 +82,16 @@ def check(Muon):
         found,
         _formula(),
         [
-            (_formula(scaled=False), "The factor for tall matrices is missing: the root of max(1, rows / columns)."),
-            (_formula(upside_down=True), "The factor is upside down: max(1, rows / columns), for a kernel of rows × columns."),
+            (_formula(scaled=False), "The factor for wide matrices is missing: the root of max(1, columns / rows)."),
+            (_formula(upside_down=True), "The factor is upside down: max(1, columns / rows), for a kernel of inputs × outputs. (PyTorch's are outputs × inputs.)"),
             (_formula(decay=0.0), "There is no momentum: the gradient itself is made orthogonal."),
             (_formula(signs=False), "What is no matrix moves by the velocity; it should move by its sign."),
             (_formula(others=RATE), "What is no matrix moves by the learning rate of the matrices: it has a rate of its own."),
             (_formula(sign=(1.0, 1.0)), "The updates point up: they are added to the weights, so they need a minus."),
             (_formula(sign=(1.0, -1.0)), "The updates of matrices point up: they are added to the weights, so they lack a minus."),
             (_formula(sign=(-1.0, 1.0)), "The updates of what is no matrix point up: they are added to the weights, so they lack a minus."),
-            (_formula(power=1), "The factor for tall matrices lacks its root: it is the *root* of max(1, rows / columns)."),
-            (_formula(floor=True), "The ratio of rows to columns is rounded down: divide with `/`, not with `//`."),
+            (_formula(power=1), "The factor for wide matrices lacks its root: it is the *root* of max(1, columns / rows)."),
+            (_formula(floor=True), "The ratio of columns to rows is rounded down: divide with `/`, not with `//`."),
             (
                 _formula(smallest=2),
                 "A matrix with one row or one column is treated as a vector. Two axes make a matrix, whatever their lengths.",
@@ -113,13 +113,13 @@ def check(Muon):
     checks.obeys_optimizer_laws(
         Muon,
         double=False,
-        but={"gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded", "numbers are cast", "donation", "pure and under jit", "rounded once", "one trace"},
+        but={"gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "donation", "pure and under jit", "rounded once", "one trace"},
     )  # fmt: skip
 
 
 def _velocity(state):
     """Neither signs nor orthogonal matrices tell how long the velocity is, but the state does."""
-    first, second = (each["tall"] for each in GRADIENTS)
+    first, second = (each["wide"] for each in GRADIENTS)
     short = (1 - DECAY) * (DECAY * first + second)
     for leaf in jax.tree.leaves(state):
         if np.shape(leaf) == short.shape and np.allclose(leaf, short, rtol=1e-3, atol=1e-5):
@@ -138,7 +138,7 @@ exercise = Exercise(
     hints=(
         "Begin with `Momentum`: the velocity is the same, only what is made of it differs from leaf to leaf.",
         "Shapes are known while tracing: `if v.ndim == 2` and `rows, columns = v.shape` are ordinary Python.",
-        "For a matrix `-self.learning_rate * max(1, rows / columns) ** 0.5 * orthogonal(v)`, else `-self.other_rate * jnp.sign(v)`.",
+        "For a matrix `-self.learning_rate * max(1, columns / rows) ** 0.5 * orthogonal(v)`, else `-self.other_rate * jnp.sign(v)`.",
     ),
     solution=Muon,
     check=check,

@@ -84,7 +84,7 @@ def check(Nesterov):
     keeps_defaults(Nesterov, exercise.answer)
     checks.obeys_optimizer_laws(
         Nesterov,
-        but={"one trace", "state keeps its types", "dtypes", "rounded once", "gradients through a step", "ensemble by vmap", "equals Optax", "state is sharded"},
+        but={"one trace", "state keeps its types", "dtypes", "rounded once", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded"},
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
 
 
 def solution(step, carry, xs, every):
@@ -53,6 +54,7 @@ def check(truncated):
     checks.same(result, expected, input=given, rtol=1e-4, atol=1e-5)
     _gradients(truncated, carry, xs, given)
     _size(truncated, carry)
+    _pair(truncated)
 
 
 def _gradients(truncated, carry, xs, given):
@@ -98,6 +100,26 @@ def _size(truncated, carry):
         raise Failed(
             "The program grows with `every`: a Python loop over the steps of a chunk is unrolled. Use `scan` there, too."
         )
+
+
+def _pair(truncated):
+    """A step may take a vector and give a pair."""
+    carry, xs = np.zeros(2, np.float32), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
+
+    def step(carry, x):
+        if x.shape != (2,):
+            raise Failed(
+                f"For `xs` of shape (6, 2), `step` should get an x of shape (2,), got {x.shape}: `xs` may have more than one axis, "
+                "so keep those behind the first, `xs.reshape(-1, every, *xs.shape[1:])`."
+            )
+        return carry + x, (carry, x[0])
+
+    where = "for a step whose output is the pair of a vector and a number"
+    with under(f"`jax.jit`, {where} (so `ys` is a pair, too: use `jax.tree.map`)"):
+        got = jax.jit(lambda carry, xs: truncated(step, carry, xs, 3))(carry, xs)
+    sums = np.cumsum(xs, axis=0)
+    expected = jax.device_put((sums[-1], (sums - xs, xs[:, 0])))
+    checks.same(got, expected, input={"xs": xs, "every": 3}, where=where)
 
 
 exercise = Exercise(

@@ -145,7 +145,7 @@ def _families(keys, orders):
                 )
             if source[: len(step)] == step:
                 raise Failed(
-                    f"The key of update {number} is the key from which orders are derived: {_said(step)}. `split(key)[i]` and "
+                    f"The key of update {number} is the key from which orders are derived: {_said(step)}. `split(key, n)[i]` and "
                     "`fold_in(key, i)` are one key, so do not do both with one key."
                 )
 

@@ -34,7 +34,15 @@ OPTIMIZERS = optimizers.OPTIMIZERS
 SCHEDULES = optimizers.SCHEDULES
 
 # Bases that are not layers or optimizers by themselves.
-BASES = {nn.Layer, nn.Composite, nn.Cell, optim.Transformation, optim.Optimizer, optim.Schedule}
+BASES = {
+    nn.Layer,
+    nn.Composite,
+    nn.Cell,
+    optim.Transformation,
+    optim.Optimizer,
+    optim.Descent,
+    optim.Schedule,
+}
 
 
 def public_classes(module, base):

@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
-from tests.library.rows.row import LayerRow
+from tests.library.rows.normalization import STATISTICS
+from tests.library.rows.row import BIAS_SUM, DROPOUT, LayerRow
 
 # Logits, softmax and (in chunks) the running sums are float32 for half precision; so are rotary angles.
 SOFTMAX = frozenset(
@@ -44,5 +45,12 @@ LAYERS = [
             nn.MultiHeadAttention(heads=2, causal=True, window=2, implementation="xla"),
             nn.MultiHeadAttention(heads=2, causal=True, window=3, implementation="cudnn"),
         ),
+    ),
+    LayerRow(
+        nn.TransformerBlock(8, heads=2, hidden=6, causal=True, rotary_base=100, dropout=0.25),
+        (3, 8),
+        draws=True,
+        accumulates=SOFTMAX | STATISTICS | BIAS_SUM | DROPOUT,
+        unlike=(nn.TransformerBlock(8, heads=2, causal=True, rotary_base=100, dropout=0.25),),
     ),
 ]

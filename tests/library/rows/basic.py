@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
-from tests.library.rows.row import BIAS_SUM, LayerRow
+from tests.library.rows.row import BIAS_SUM, DROPOUT, LayerRow
 
 _leaky = functools.partial(jax.nn.leaky_relu, negative_slope=0.2)
 
@@ -59,13 +59,21 @@ LAYERS = [
     LayerRow(nn.F(jax.nn.gelu, _double), (4,), unlike=(nn.F(jax.nn.gelu),), same=nn.F(jax.nn.gelu, _double)),
     LayerRow(nn.Flatten(2), (4, 3), unlike=(nn.Flatten(1), nn.Linear(2)), same=nn.Flatten(axes=2)),
     LayerRow(
-        nn.Dropout(0.5), (6,), draws=True, unlike=(nn.Dropout(0.25),), same=nn.Dropout(jnp.float32(0.5))
+        nn.Dropout(0.5),
+        (6,),
+        draws=True,
+        accumulates=DROPOUT,
+        unlike=(nn.Dropout(0.25),),
+        same=nn.Dropout(jnp.float32(0.5)),
     ),
-    LayerRow(nn.Dropout(1.0), (6,), draws=True, unlike=(nn.Dropout(0.0),), same=nn.Dropout(1)),
+    LayerRow(
+        nn.Dropout(1.0), (6,), draws=True, accumulates=DROPOUT, unlike=(nn.Dropout(0.0),), same=nn.Dropout(1)
+    ),
     LayerRow(
         nn.Dropout(0.5, shared_axes=(-3, -2)),
         (3, 2, 6),
         draws=True,
+        accumulates=DROPOUT,
         unlike=(nn.Dropout(0.5), nn.Dropout(0.5, -2), nn.Dropout(0.5, (-3, -1))),
         same=nn.Dropout(0.5, [jnp.int32(-2), -3]),
     ),

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
-from tests.library.rows.row import BIAS_SUM, LayerRow
+from tests.library.rows.row import BIAS_SUM, DROPOUT, LayerRow
 
 
 class Gated(nn.Composite):
@@ -76,6 +76,7 @@ LAYERS = [
         nn.Series(nn.Linear(5), nn.Dropout(0.5), nn.Series(nn.Dropout(0.2), nn.Linear(2)), nn.Dropout(0.1)),
         (4,),
         draws=True,
+        accumulates=DROPOUT,
         unlike=(nn.Series(nn.Linear(5), nn.Dropout(0.5), nn.Dropout(0.2), nn.Linear(2), nn.Dropout(0.1)),),
     ),
     LayerRow(nn.Series(), (4,), unlike=(nn.Series(nn.Flatten(1)),), same=nn.Series()),
@@ -97,7 +98,12 @@ LAYERS = [
         (4,),
         unlike=(nn.Residual(nn.Series(nn.Linear(3), nn.F(jnp.tanh))),),
     ),
-    LayerRow(Gated(nn.Linear(4), (nn.Linear(4), nn.Linear(4)), nn.Dropout(0.5)), (4,), draws=True),
+    LayerRow(
+        Gated(nn.Linear(4), (nn.Linear(4), nn.Linear(4)), nn.Dropout(0.5)),
+        (4,),
+        draws=True,
+        accumulates=DROPOUT,
+    ),
     LayerRow(
         Token(nn.Weights((2, 4))),
         (3, 4),
@@ -106,12 +112,20 @@ LAYERS = [
     ),
     LayerRow(Sample((3, 2)), (4,), draws=True, unlike=(Sample((3, 3)), Sample((2,)))),
     LayerRow(Mapped(nn.Series(nn.Linear(3), nn.F(jnp.tanh))), (4,)),
-    LayerRow(nn.Remat(BLOCK), (4,), draws=True, accumulates=BIAS_SUM, unlike=(BLOCK,)),
+    LayerRow(nn.Remat(BLOCK), (4,), draws=True, accumulates=BIAS_SUM | DROPOUT, unlike=(BLOCK,)),
     LayerRow(
         nn.Stack(BLOCK, depth=3, remat=jax.checkpoint_policies.nothing_saveable),
         (4,),
         draws=True,
-        accumulates=BIAS_SUM,
+        accumulates=BIAS_SUM | DROPOUT,
         unlike=(nn.Stack(BLOCK, 3), nn.Stack(BLOCK, 2)),
     ),
+    LayerRow(
+        nn.Vmap(BLOCK, count=3),
+        (3, 4),
+        draws=True,
+        accumulates=BIAS_SUM | DROPOUT,
+        unlike=(nn.Vmap(BLOCK, 3, shared=True), nn.Vmap(BLOCK, 2)),
+    ),
+    LayerRow(nn.Inference(BLOCK), (4,), accumulates=BIAS_SUM, unlike=(BLOCK,)),
 ]

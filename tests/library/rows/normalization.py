@@ -1,4 +1,4 @@
-"""Rows of the law table: Scaler, BatchNorm, LayerNorm, RMSNorm, GroupNorm."""
+"""Rows of the law table: Scale, BatchNorm, LayerNorm, RMSNorm, GroupNorm."""
 
 import jax
 import jax.numpy as jnp
@@ -13,16 +13,48 @@ STATISTICS = frozenset(
     "reshape squeeze expand_dims".split()
 )
 
+
+class Conditioned(nn.Composite):
+    """Its input is the condition, too."""
+
+    layer: nn.Layer
+    decodes = True
+
+    def forward(self, call, x):
+        return call.layer(x, condition=x)
+
+
+_drawn = nn.FiLM(kernel_initializer=jax.nn.initializers.normal(0.1))
+
 LAYERS = [
     LayerRow(
-        nn.Scaler(),
-        (4,),
-        accumulates=BIAS_SUM,
-        unlike=(nn.Scaler(1), nn.Scaler((-1, 1)), nn.Scaler(accum_dtype=jnp.float32), nn.Bias()),
-        same=nn.Scaler([-1]),
+        Conditioned(_drawn),
+        (3, 4),
+        accumulates=STATISTICS | {"split", "concatenate", "pad"},
+        unlike=(Conditioned(nn.FiLM()),),
     ),
     LayerRow(
-        nn.Scaler((-1, 1), scaler_initializer=jax.nn.initializers.normal(0.1)), (3, 4), accumulates=BIAS_SUM
+        Conditioned(nn.AdaptiveNorm(nn.LayerNorm())),
+        (3, 4),
+        accumulates=STATISTICS | {"split", "concatenate", "pad"},
+    ),
+    LayerRow(
+        nn.TimeEmbedding(6),
+        (3,),
+        accumulates=frozenset(
+            "convert_element_type mul sin cos concatenate broadcast_in_dim iota div exp log neg add_any reshape slice split reduce_sum".split()
+        ),
+        unlike=(nn.TimeEmbedding(4), nn.TimeEmbedding(6, max_period=100.0)),
+    ),
+    LayerRow(
+        nn.Scale(),
+        (4,),
+        accumulates=BIAS_SUM,
+        unlike=(nn.Scale(1), nn.Scale((-1, 1)), nn.Scale(accum_dtype=jnp.float32), nn.Bias()),
+        same=nn.Scale([-1]),
+    ),
+    LayerRow(
+        nn.Scale((-1, 1), scale_initializer=jax.nn.initializers.normal(0.1)), (3, 4), accumulates=BIAS_SUM
     ),
     LayerRow(
         nn.BatchNorm(),
@@ -58,7 +90,7 @@ LAYERS = [
         same=nn.BatchNorm(channel_axis=np.int32(-2), affine=True),
     ),
     LayerRow(
-        nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scaler(), nn.Bias(), nn.F(jnp.tanh)),
+        nn.Series(nn.Linear(3), nn.BatchNorm(), nn.Scale(), nn.Bias(), nn.F(jnp.tanh)),
         (3, 4),
         accumulates=STATISTICS | BIAS_SUM,
         averages=True,
@@ -71,6 +103,13 @@ LAYERS = [
         unlike=(nn.LayerNorm(2), nn.LayerNorm(epsilon=1e-6), nn.RMSNorm()),
         same=nn.LayerNorm(axes=1, epsilon=1e-5),
     ),
+    LayerRow(
+        nn.LayerNorm(2, affine=True),
+        (3, 4),
+        accumulates=STATISTICS,
+        unlike=(nn.LayerNorm(2), nn.LayerNorm(2, affine=True, param_dtype=jnp.float32)),
+    ),
+    LayerRow(nn.RMSNorm(affine=True), (4,), accumulates=STATISTICS, unlike=(nn.RMSNorm(),)),
     LayerRow(
         nn.RMSNorm(),
         (4,),
@@ -99,7 +138,7 @@ LAYERS = [
         unlike=(nn.WeightNorm(nn.Linear(2)), nn.SpectralNorm(nn.Linear(3)), nn.Linear(3)),
     ),
     LayerRow(
-        nn.WeightNorm(nn.Conv(2, (3,))),
+        nn.WeightNorm(nn.Conv(8, (3,))),
         (5, 2),
         accumulates=STATISTICS | {"sqrt", "transpose"},
     ),
@@ -111,5 +150,12 @@ LAYERS = [
         accumulates=STATISTICS | {"dot_general", "sqrt", "transpose"},
         averages=True,
         unlike=(nn.SpectralNorm(nn.Linear(1), iterations=2),),
+    ),
+    LayerRow(
+        nn.LoRA(nn.Linear(3), rank=2),
+        (4,),
+        accumulates=STATISTICS | {"dot_general", "transpose"},
+        unlike=(nn.LoRA(nn.Linear(3), rank=1), nn.LoRA(nn.Linear(3), rank=2, alpha=1), nn.Linear(3)),
+        same=nn.LoRA(nn.Linear(3), 2, kernels=None),
     ),
 ]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from mlax_tutorial import optim
+from mlax_tutorial import optim, packing
 from mlax_tutorial.checking import laws
 
 RATE = 0.1
@@ -22,7 +22,6 @@ class OptimizerRow:
     Attributes:
       make: the optimizer from one of its numbers, usually the learning rate.
       peer: the optimizer of Optax that equals ``make(RATE)``.
-      wide: the fields of the state that are at least float32; the others have the dtype of the weights.
       arithmetic: primitives, beyond sums and products, that may hold float32 for half-precision weights.
       frozen: the paths that it leaves out of its state.
       packed: whether its state is of vectors, one for each dtype, not of one array a weight.
@@ -30,7 +29,6 @@ class OptimizerRow:
 
     make: Callable[[Any], optim.Optimizer]
     peer: Any
-    wide: frozenset[str] = frozenset()
     arithmetic: frozenset[str] = frozenset()
     frozen: Callable[[str], bool] = lambda path: False
     packed: bool = False
@@ -50,7 +48,7 @@ class OptimizerRow:
             self.make,
             peer=self.peer,
             rate=RATE,
-            wide=self.wide,
+            wide=True,
             arithmetic=self.arithmetic,
             frozen=self.frozen,
             packed=self.packed,
@@ -79,7 +77,7 @@ def cosine(count):
     return RATE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(count, 30) / 30))
 
 
-SECOND = frozenset({"second_moment"})
+NORM = frozenset({"abs", "reduce_max", "max", "reduce_sum"})
 ROOT = frozenset({"square", "integer_pow", "sqrt", "div", "broadcast_in_dim"})
 
 BY_THEMSELVES = [
@@ -99,38 +97,33 @@ BY_THEMSELVES = [
         lambda rate: optim.SGD(optim.WarmUp(cosine, steps=5, start=rate), momentum=0.5),
         optax.sgd(optax.join_schedules([optax.constant_schedule(RATE), cosine], [5]), momentum=0.5),
     ),
-    OptimizerRow(optim.RMSProp, optax.rmsprop(RATE, eps_in_sqrt=False), SECOND, ROOT),
+    OptimizerRow(optim.RMSProp, optax.rmsprop(RATE, eps_in_sqrt=False), ROOT),
     OptimizerRow(
         lambda rate: optim.RMSProp(rate, decay=0.95, epsilon=1e-3, momentum=0.8, epsilon_inside=True),
         optax.rmsprop(RATE, decay=0.95, eps=1e-3, momentum=0.8),
-        SECOND,
         ROOT,
     ),
     OptimizerRow(
         lambda rate: optim.RMSProp(optim.LinearDecay(rate, steps=30)),
         optax.rmsprop(optax.linear_schedule(RATE, 0.0, 30), eps_in_sqrt=False),
-        SECOND,
         ROOT,
     ),
     OptimizerRow(
         lambda rate: optim.Adagrad(rate, epsilon=1e-3, epsilon_inside=True),
         optax.adagrad(RATE, eps=1e-3),
-        frozenset({"sum_of_squares"}),
         ROOT,
     ),
     OptimizerRow(
         lambda rate: optim.Adagrad(optim.StepDecay(rate, every=7, factor=0.5), epsilon_inside=True),
         optax.adagrad(optax.exponential_decay(RATE, 7, 0.5, staircase=True)),
-        frozenset({"sum_of_squares"}),
         ROOT,
     ),
-    OptimizerRow(optim.Adam, optax.adam(RATE), SECOND, ROOT),
+    OptimizerRow(optim.Adam, optax.adam(RATE), ROOT),
     OptimizerRow(
         lambda rate: optim.Adam(
             rate, first_decay=0.8, second_decay=0.99, epsilon=1e-3, epsilon_inside=True, nesterov=True
         ),
         optax.adam(RATE, b1=0.8, b2=0.99, eps=0.0, eps_root=1e-3, nesterov=True),
-        SECOND,
         ROOT,
     ),
     OptimizerRow(
@@ -138,22 +131,19 @@ BY_THEMSELVES = [
             optim.WarmUp(rate, steps=3, start=0.05), epsilon=1e-2, first_moment_dtype="float32"
         ),
         optax.adam(optax.linear_schedule(0.05, RATE, 3), eps=1e-2),
-        SECOND | {"first_moment"},
         ROOT,
     ),
     OptimizerRow(
         lambda rate: optim.AdamW(rate, weight_decay=0.3, where=is_kernel),
         optax.adamw(RATE, weight_decay=0.3, mask=optax_paths(is_kernel)),
-        SECOND,
         ROOT,
     ),
     OptimizerRow(
-        lambda rate: optim.AdamW(optim.Constant(rate), nesterov=True),
+        lambda rate: optim.AdamW(rate, nesterov=True),
         optax.nadamw(RATE, weight_decay=0.01),
-        SECOND,
         ROOT,
     ),
-    OptimizerRow(optim.Lion, optax.lion(RATE, weight_decay=0.0), frozenset(), frozenset({"sign"})),
+    OptimizerRow(optim.Lion, optax.lion(RATE, weight_decay=0.0), frozenset({"sign"})),
     OptimizerRow(
         lambda rate: optim.Lion(
             optim.CosineDecay(rate, 40), first_decay=0.95, second_decay=0.98, weight_decay=0.1, where=is_bias
@@ -161,53 +151,53 @@ BY_THEMSELVES = [
         optax.lion(
             optax.cosine_decay_schedule(RATE, 40), 0.95, 0.98, weight_decay=0.1, mask=optax_paths(is_bias)
         ),
-        frozenset(),
         frozenset({"sign"}),
     ),
 ]
 AROUND_OTHERS = [
     OptimizerRow(
         lambda rate: optim.Chain(
-            optim.ClipByGlobalNorm(0.5), optim.WeightDecay(0.1, is_kernel), optim.Adam(rate)
+            optim.ClipByGlobalNorm(0.5), optim.WeightDecay(0.1, where=is_kernel), optim.Adam(rate)
         ),
         optax.chain(
             optax.clip_by_global_norm(0.5),
             optax.add_decayed_weights(0.1, optax_paths(is_kernel)),
             optax.adam(RATE),
         ),
-        SECOND,
-        ROOT,
+        ROOT | NORM,
     ),
     OptimizerRow(
         lambda rate: optim.Chain(
             optim.WeightDecay(0.2), optim.ClipByValue(0.2), optim.SGD(rate, momentum=0.5)
         ),
         optax.chain(optax.add_decayed_weights(0.2), optax.clip(0.2), optax.sgd(RATE, momentum=0.5)),
-        frozenset(),
         frozenset({"clamp", "max", "min"}),
+    ),
+    OptimizerRow(
+        lambda rate: optim.Chain(
+            optim.AdamW(1.0, epsilon_inside=True), optim.ScaleByTrustRatio(), optim.Scale(rate)
+        ),
+        None,
+        ROOT | {"abs", "reduce_sum", "gt", "and", "select_n"},
     ),
     OptimizerRow(
         lambda rate: optim.Accumulate(optim.Adam(optim.LinearDecay(rate, steps=100)), steps=2),
         optax.MultiSteps(optax.adam(optax.linear_schedule(RATE, 0.0, 100)), 2),
-        SECOND | {"total"},
         ROOT,
     ),
     OptimizerRow(
         lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=0.9),
         optax.sgd(RATE),
-        frozenset({"average"}),
-        frozenset({"copy", "copy_p"}),
+        frozenset({"copy", "copy_p", "select_n"}),
     ),
     OptimizerRow(
         lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=0.9, bias_correction=True),
         optax.sgd(RATE),
-        frozenset({"average"}),
         frozenset({"copy", "copy_p", "expm1", "log1p", "div"}),
     ),
     OptimizerRow(
         lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=optim.LinearDecay(0.9, steps=9)),
         optax.sgd(RATE),
-        frozenset({"average"}),
         frozenset({"copy", "copy_p", "clamp", "max", "min", "div"}),
     ),
     OptimizerRow(
@@ -217,14 +207,12 @@ AROUND_OTHERS = [
         optax.partition(
             {True: optax.sgd(RATE), False: optax.adamw(RATE, weight_decay=0.2)}, optax_paths(is_bias)
         ),
-        SECOND,
         ROOT,
         is_bias,
     ),
     OptimizerRow(
         lambda rate: optim.MasterWeights(optim.AdamW(rate)),
         optax.adamw(RATE, weight_decay=0.01),
-        SECOND | {"masters", "first_moment"},
         ROOT,
     ),
     OptimizerRow(
@@ -232,15 +220,13 @@ AROUND_OTHERS = [
         optax.partition(
             {False: optax.adamw(RATE, weight_decay=0.2), True: optax.set_to_zero()}, optax_paths(is_bias)
         ),
-        SECOND,
         ROOT,
         is_bias,
     ),
     OptimizerRow(
-        lambda rate: optim.Packed(optim.Chain(optim.ClipByGlobalNorm(0.5), optim.AdamW(rate))),
+        lambda rate: packing.Packed(optim.Chain(optim.ClipByGlobalNorm(0.5), optim.AdamW(rate))),
         optax.flatten(optax.chain(optax.clip_by_global_norm(0.5), optax.adamw(RATE, weight_decay=0.01))),
-        SECOND,
-        ROOT | {"concatenate", "dynamic_slice", "reshape"},
+        ROOT | NORM | {"concatenate", "dynamic_slice", "reshape"},
         packed=True,
     ),
 ]
@@ -248,7 +234,6 @@ OPTIMIZERS = [row.optimizer for row in (*BY_THEMSELVES, *AROUND_OTHERS)]
 
 # A schedule and its peer in Optax.
 SCHEDULES = [
-    (optim.Constant(0.3), optax.constant_schedule(0.3)),
     (optim.Function(cosine), optax.cosine_decay_schedule(RATE, 30)),
     (optim.LinearDecay(0.3, steps=20), optax.linear_schedule(0.3, 0.0, 20)),
     (optim.LinearDecay(0.1, steps=7, end=0.4), optax.linear_schedule(0.1, 0.4, 7)),

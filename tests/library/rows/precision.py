@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial import nn
 from mlax_tutorial.precision import Policy
-from tests.library.rows.row import BIAS_SUM, LayerRow
+from tests.library.rows.row import BIAS_SUM, DROPOUT, LayerRow
 
 BLOCK = nn.Series(nn.Linear(4), nn.Bias(), nn.F(jnp.tanh), nn.Dropout(0.5), nn.Linear(4))
 
@@ -19,7 +19,7 @@ LAYERS = [
         Policy("float32", param_dtype="bfloat16", output_dtype="float32").apply(BLOCK),
         (4,),
         draws=True,
-        accumulates=BIAS_SUM,
+        accumulates=BIAS_SUM | DROPOUT,
         of_dtype=_of_dtype,
         unlike=(
             BLOCK,

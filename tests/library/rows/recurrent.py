@@ -4,10 +4,13 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
+from mlax_tutorial.checking import laws
 from tests.library.rows.row import BIAS_SUM, LayerRow
 
 # Gradients are summed over batch and time in float32 for half precision.
 SUMS = BIAS_SUM | {"add_any"}
+# So is the state of an LSTM or a GRU, and with it the gates.
+STATES = SUMS | laws.GATES
 
 LAYERS = [
     LayerRow(
@@ -25,7 +28,7 @@ LAYERS = [
     LayerRow(
         nn.Recurrent(nn.GRUCell(3), reverse=True, output="last"),
         (4, 2),
-        accumulates=SUMS,
+        accumulates=STATES,
         unlike=(
             nn.Recurrent(
                 nn.GRUCell(3, update_bias_initializer=jax.nn.initializers.ones), reverse=True, output="last"
@@ -35,13 +38,13 @@ LAYERS = [
     LayerRow(
         nn.Recurrent(nn.LSTMCell(3)),
         (4, 2),
-        accumulates=SUMS,
+        accumulates=STATES,
         unlike=(nn.Recurrent(nn.GRUCell(3)), nn.Recurrent(nn.LSTMCell(3), unroll=2)),
     ),
     LayerRow(
         nn.Series(nn.Bidirectional(nn.RNNCell(2)), nn.Bidirectional(nn.GRUCell(2), output="last")),
         (4, 2),
-        accumulates=SUMS,
+        accumulates=STATES,
         unlike=(nn.Series(nn.Bidirectional(nn.RNNCell(2)), nn.Bidirectional(nn.GRUCell(2))),),
     ),
     LayerRow(

@@ -11,6 +11,8 @@ from tests.variables import any_variables
 
 # What the gradient of a bias may do in float32: its sum over the batch.
 BIAS_SUM = frozenset({"convert_element_type", "broadcast_in_dim", "reduce_sum"})
+# What dropout may: its factor, which is rounded once.
+DROPOUT = frozenset({"convert_element_type", "mul"})
 
 
 @dataclasses.dataclass(frozen=True)

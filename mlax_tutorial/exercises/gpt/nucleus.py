@@ -1,0 +1,90 @@
+"""Logits of the most probable tokens: at most k of them, and no more than have the probability p."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(logits, k, p):
+    order = jnp.argsort(-logits)
+    chances = jax.nn.softmax(jnp.where(jnp.arange(len(logits)) < k, logits[order], -jnp.inf))
+    before = jnp.cumsum(chances) - chances  # of the more probable ones
+    kept = (chances > 0) & ((before < p) | (jnp.arange(len(logits)) == 0))
+    return logits.at[order].set(jnp.where(kept, logits[order], -jnp.inf))
+
+
+CHANCES = np.array([0.05, 0.4, 0.25, 0.1, 0.2], np.float32)
+LOGITS = np.log(CHANCES) + 3
+CASES = [(5, 1.0), (2, 1.0), (5, 0.5), (5, 0.68), (3, 0.8), (5, 0.0), (1, 0.9), (4, 0.3), (5, 0.39), (2, 0.6)]
+
+
+def _kept(k, p, renormalize=True, beyond=True):
+    order = np.argsort(-CHANCES)
+    chances = np.where(np.arange(5) < k, CHANCES[order], 0)
+    chances = chances / chances.sum() if renormalize else chances
+    total = np.cumsum(chances)
+    few = (total - chances < p if beyond else total <= p) & (np.arange(5) < k)
+    few[0] |= beyond
+    return frozenset(order[few].tolist())
+
+
+def check(nucleus):
+    logits, found = jnp.asarray(LOGITS), []
+    for k, p in CASES:
+        got = nucleus(logits, k, p)
+        given = {"logits": LOGITS, "k": k, "p": p}
+        if got is None:
+            raise Failed("Your function returned None: is a `return` missing?")
+        if np.shape(got) != (5,):
+            raise Failed("Logits of the shape of those given are asked for.", input=given, got=got)
+        found.append((k, p, np.asarray(got)))
+    finite = [frozenset(np.flatnonzero(np.isfinite(got)).tolist()) for _, _, got in found]
+    for wrong, said in (
+        (lambda k, p: _kept(k, p, beyond=False), "The last token is missing: as few tokens as *together reach* `p` are asked for, so the one that crosses it stays."),
+        (lambda k, p: _kept(k, p, renormalize=False), "`p` counts among the `k` that are left: their probabilities add up to 1 again."),
+        (lambda k, p: _kept(5, p), "`k` has no influence."),
+        (lambda k, p: _kept(k, 1.0), "`p` has no influence."),
+    ):  # fmt: skip
+        if finite == [wrong(k, p) for k, p in CASES] and finite != [_kept(*case) for case in CASES]:
+            raise Failed(said)
+    for (k, p, got), kept in zip(found, finite):
+        given = {"probabilities": CHANCES, "k": k, "p": p}
+        if kept != _kept(k, p):
+            if not kept:
+                raise Failed(
+                    "No token is left. The most probable one always stays.", input=given, got=sorted(kept)
+                )
+            raise Failed(
+                "These are the tokens that are left.", input=given, expected=sorted(_kept(k, p)), got=sorted(kept)
+            )  # fmt: skip
+        wanted = np.where([i in kept for i in range(5)], LOGITS, -np.inf)
+        if not np.allclose(got, wanted, atol=1e-4):
+            same = np.allclose(jax.nn.softmax(got), jax.nn.softmax(wanted), atol=1e-4)
+            said = "Those that stay should keep their logits" + (
+                ", not only their probabilities." if same else "."
+            )
+            raise Failed(said, input=given, expected=wanted, got=got)
+    jitted = jax.jit(lambda logits, p: nucleus(logits, 3, p))
+    checks.same(jitted(logits, jnp.float32(0.8)), nucleus(logits, 3, 0.8), where="under `jax.jit`")
+    rows = jax.random.normal(jax.random.key(0), (3, 40))
+    got = jax.vmap(lambda row, p: nucleus(row, 20, p))(rows, jnp.array([0.2, 0.5, 0.9]))
+    checks.same(
+        got, jax.vmap(lambda row, p: solution(row, 20, p))(rows, jnp.array([0.2, 0.5, 0.9])), where="under `jax.vmap`"
+    )  # fmt: skip
+
+
+exercise = Exercise(
+    title="Top-k and top-p under jit",
+    stars=2,
+    minutes=15,
+    why="Shapes must not depend on values, so what is left out stays in the array, with a logit of minus infinity.",
+    hints=(
+        "Sort first: `order = jnp.argsort(-logits)`. In that order, the first `k` are `jnp.arange(len(logits)) < k`.",
+        "The probability of all that come before a token is `jnp.cumsum(chances) - chances`. A token stays while that is below `p`.",
+        "Back in the old order: `logits.at[order].set(…)`.",
+    ),
+    solution=solution,
+    check=check,
+)

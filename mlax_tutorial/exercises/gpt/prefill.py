@@ -1,0 +1,94 @@
+"""Prompts of any length, in few shapes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(read, ids, sizes):
+    fits = [size for size in sizes if size >= len(ids)]
+    if not fits:
+        raise ValueError(f"a prompt of {len(ids)} tokens, at most {max(sizes)} fit")
+    padded = np.zeros(min(fits), np.int32)
+    padded[: len(ids)] = ids
+    return read(padded, len(ids))
+
+
+SIZES = (4, 16, 64)
+
+
+def _read():
+    """A stand-in for a model: what it gives tells what it got."""
+    seen = []
+
+    @jax.jit
+    def read(ids, length):
+        seen.append((ids.shape, ids.dtype))
+        real = jnp.arange(len(ids)) < length
+        return jnp.sum(jnp.where(real, ids * (jnp.arange(len(ids)) + 1), 0)), length, jnp.sum(~real)
+
+    return read, seen
+
+
+def check(prefill):
+    read, seen = _read()
+    for count in (3, 4, 5, 16, 17, 40, 64, 1, 9, 2):
+        ids = [(7 * i) % 11 + 1 for i in range(count)]
+        given = {"ids": f"a list of {count} ids", "sizes": SIZES}
+        got = prefill(read, ids, SIZES)
+        if got is None:
+            raise Failed("Your function returned None: return what `read` returns.")
+        if not isinstance(got, tuple) or len(got) != 3:
+            raise Failed("Return what `read` returns, as it is.", input=given, got=got)
+        if seen and len(seen[-1][0]) != 1:
+            raise Failed("`read` gets one row of ids.", input=given, got=seen[-1][0])
+        total, length, padding = map(int, got)
+        size = min(size for size in SIZES if size >= count)
+        if length != count:
+            raise Failed(
+                f"`read` was told that {length} tokens count; there are {count}.",
+                input=given,
+                expected=count,
+                got=length,
+            )
+        if length + padding not in SIZES:
+            raise Failed(f"`read` got {length + padding} ids, which is none of the sizes: each new length is compiled again.", input=given)  # fmt: skip
+        if length + padding != size:
+            raise Failed(
+                f"`read` got {length + padding} ids, where {size} are enough.",
+                input=given,
+                expected=size,
+                got=length + padding,
+            )
+        if total != sum((i + 1) * one for i, one in enumerate(ids)):
+            raise Failed(
+                "The prompt is not at the beginning, or not in order: the padding goes to the end.",
+                input=given,
+            )
+    if len(seen) > 3:
+        raise Failed(
+            f"`read` was traced {len(seen)} times for three sizes. Is the length static, or does the dtype change?",
+            expected=3,
+            got=seen,
+        )
+    checks.refuses(prefill, read, [1] * 65, SIZES, error=ValueError)
+    read, seen = _read()
+    got = prefill(read, [5, 2], (32, 8))
+    if int(got[2]) != 6:
+        raise Failed("The sizes may stand in any order; the smallest that fits is asked for.", input={"sizes": (32, 8)})  # fmt: skip
+
+
+exercise = Exercise(
+    title="Prefill in buckets",
+    stars=2,
+    minutes=10,
+    why="Three programs serve prompts of every length, and none of them is compiled while a user waits.",
+    hints=(
+        "`min(size for size in sizes if size >= len(ids))` is the smallest that fits; without one, `min` raises a ValueError by itself.",
+        "`np.zeros(size, np.int32)`, with the ids written into its beginning. The length goes to `read` as an argument, so it is traced.",
+    ),
+    solution=solution,
+    check=check,
+)

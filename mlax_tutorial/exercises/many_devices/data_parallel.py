@@ -1,0 +1,73 @@
+"""The loss and its gradient over a batch that is shared out, equal to those of one device."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.exercises.many_devices import _eight
+from mlax_tutorial.inspection import collectives
+
+
+def solution(loss, mesh):
+    def local(w, x, y):
+        return jax.value_and_grad(lambda w: jax.lax.pmean(loss(w, x, y), "devices"))(w)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(), P("devices"), P("devices")), out_specs=P())
+
+
+def _loss(w, x, y):
+    return jnp.mean((jnp.tanh(x @ w["kernel"]) + w["bias"] - y) ** 2)
+
+
+def check(data_parallel):
+    w = {"kernel": _eight.numbers(0, 6, 5), "bias": _eight.numbers(1, 5)}
+    x, y = _eight.numbers(2, 32, 6), _eight.numbers(3, 32, 5)
+    function = data_parallel(_loss, _eight.mesh())
+    if not callable(function):
+        raise Failed("`data_parallel(loss, mesh)` must return a function of `w`, `x` and `y`.", got=function)
+    function = jax.jit(reader.guard(function, "data_parallel"))
+    result = function(w, x, y)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise Failed("That function must return a pair, the loss and its gradient.", got=result)
+    value, gradient = result
+    if jax.tree.structure(gradient) != jax.tree.structure(w):
+        raise Failed("The gradient must have the structure of `w`.", got=gradient)
+    wanted, right = jax.value_and_grad(_loss)(w, x, y)
+    got = gradient["kernel"]
+    factor = _eight.ratio(got, right["kernel"])
+    if factor is not None and abs(factor - 8) < 1e-2:
+        raise Failed(
+            "The gradient is 8 times too large. Inside of `shard_map` the gradient by a replicated weight is a sum over the devices already: "
+            "average the loss before you differentiate."
+        )
+    if factor is not None and abs(factor - 1 / 8) < 1e-3:
+        raise Failed("The gradient is 8 times too small: it is divided by the number of devices twice.")
+    parts = [jax.grad(_loss)(w, x[i : i + 4], y[i : i + 4])["kernel"] for i in range(0, 32, 4)]
+    if any(_eight.close(got, part) for part in parts):
+        raise Failed("This is the gradient of one device's share of the batch: the devices never spoke.")
+    if not _eight.close(got, right["kernel"]) or not _eight.close(gradient["bias"], right["bias"]):
+        raise Failed("The gradient is wrong.", expected=right["kernel"], got=got)
+    if not _eight.close(jnp.asarray(value), wanted):
+        raise Failed("The gradient is right, the loss is not: it is to be the mean over the whole batch.", expected=wanted, got=value)  # fmt: skip
+    gathered = collectives.count(function, w, x, y)
+    if "all-gather" in gathered or "all-to-all" in gathered or not gathered:
+        raise Failed(
+            "Right, but each device computes the whole batch: share it out by `in_specs`.",
+            shown=[("collectives", str(gathered or "none"))],
+        )
+
+
+exercise = Exercise(
+    title="A data-parallel gradient",
+    stars=1,
+    minutes=10,
+    why="This is all of data parallelism: the same weights everywhere, a share of the batch each, one sum over the devices.",
+    hints=(
+        'Write the function for one device, then `jax.shard_map(local, mesh=mesh, in_specs=(P(), P("devices"), P("devices")), out_specs=P())`.',
+        'Average first, differentiate then: `jax.lax.pmean(loss(w, x, y), "devices")` is the function whose gradient you want.',
+    ),
+    solution=solution,
+    check=check,
+    devices=8,
+)

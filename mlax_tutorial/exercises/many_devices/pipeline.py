@@ -1,0 +1,83 @@
+"""Four stages on four devices, microbatches one behind the other."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.exercises.many_devices import _eight
+from mlax_tutorial.inspection import collectives
+
+STAGES, MICRO = 4, 6
+
+
+def solution(stage, kernel, micro, axis_name):
+    size, me = jax.lax.axis_size(axis_name), jax.lax.axis_index(axis_name)
+    ahead = [(i, i + 1) for i in range(size - 1)]
+
+    def tick(arriving, t):
+        first = micro[jnp.minimum(t, len(micro) - 1)]
+        out = stage(kernel, jnp.where(me == 0, first, arriving))
+        return jax.lax.ppermute(out, axis_name, ahead), out
+
+    start = jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]  # of this device
+    _, outs = jax.lax.scan(tick, start, jnp.arange(len(micro) + size - 1))
+    return outs[size - 1 :]  # whole on the last device
+
+
+def _stage(kernel, x):
+    return x + jnp.tanh(x @ kernel)
+
+
+def check(pipeline):
+    kernels, micro = _eight.numbers(0, STAGES, 5, 5), _eight.numbers(1, MICRO, 2, 5)
+    function = _eight.each(
+        lambda kernel, micro: pipeline(_stage, kernel[0], micro, "stages"),
+        (P("stages"), P()),
+        name="stages",
+        size=STAGES,
+    )
+    got = function(kernels, micro)
+    right = micro
+    for kernel in kernels:
+        right = _stage(kernel, right)
+    if got.shape[1:] != right.shape:
+        raise Failed(f"The result has the shape of `micro`, {right.shape}, not {got.shape[1:]}.")
+    last = got[-1]
+    if not _eight.close(last, right):
+        if all(_eight.close(part, _stage(kernel, micro)) for part, kernel in zip(got, kernels)):
+            raise Failed("Each device has applied its stage to the inputs; only the first takes them, the others take what the one before made.", expected=right[0], got=last[0])  # fmt: skip
+        shifted = [i for i in range(1, MICRO) if _eight.close(last[i:], right[: MICRO - i])]
+        if shifted:
+            raise Failed(f"The outputs come {shifted[0]} ticks early in your result: the last stage gets its first microbatch after {STAGES - 1} ticks.", expected=right[0], got=last[0])  # fmt: skip
+        if _eight.close(last[: MICRO - 3], right[: MICRO - 3]) or _eight.close(last[0], right[0]):
+            raise Failed("The first microbatches are right, the last ones are not: the pipeline must run on until it is empty.", expected=right[-1], got=last[-1])  # fmt: skip
+        raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])
+    found = collectives.find(function, kernels, micro)
+    whole = [each.kind for each in found if each.kind != "collective-permute"]
+    if whole:
+        raise Failed(
+            f"Right, but there is an {whole[0]} in it: stages speak to the next one only, by `ppermute`."
+        )
+    ticks = sum(each.times for each in found)
+    if ticks > MICRO + STAGES - 1:
+        raise Failed(
+            f"Right, in {ticks} ticks. {MICRO} microbatches through {STAGES} stages take {MICRO + STAGES - 1}, if a stage begins the next one while the "
+            "others are at work."
+        )
+
+
+exercise = Exercise(
+    title="A pipeline of four stages",
+    stars=3,
+    minutes=25,
+    why="Of M + S - 1 ticks each stage works in M: the rest is the bubble, and more microbatches make it smaller.",
+    hints=(
+        "Think in ticks. In tick `t` the first stage takes `micro[t]`, every other stage what arrived; then all pass on what they made.",
+        "`jax.lax.scan` over `jnp.arange(len(micro) + size - 1)`, with what arrived as the carry. `jnp.where(me == 0, first, arriving)` chooses.",
+        "After `size - 1` ticks the first result leaves the last stage. The carry begins as zeros that vary over the devices: `jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]`.",
+    ),
+    solution=solution,
+    check=check,
+    devices=8,
+)

@@ -1,0 +1,113 @@
+"""Which rows a host reads at a step: a stream that resumes, and that any number of hosts can share."""
+
+import os
+
+import jax
+import numpy as np
+
+from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.exercises.many_hosts import _two
+from mlax_tutorial.inspection import hosts
+
+
+def solution(step, size, batch_size, process_index, process_count):
+    steps = size // batch_size  # in an epoch; the rest is left out
+    epoch, batch = divmod(step, steps)
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    rows = order[batch * batch_size : (batch + 1) * batch_size]
+    part = batch_size // process_count
+    return rows[process_index * part : (process_index + 1) * part]
+
+
+def check(rows_at):
+    size, batch_size = 50, 12
+
+    def rows(step, index=0, count=1):
+        found = rows_at(step, size, batch_size, index, count)
+        found = np.asarray(found)
+        if found.shape != (batch_size // count,) or found.dtype.kind not in "iu":
+            raise Failed(
+                f"Each of {count} processes reads {batch_size // count} of the {batch_size} rows of a batch: give their numbers.", got=found
+            )  # fmt: skip
+        return found
+
+    first = rows(0)
+    if not np.array_equal(first, rows(0)):
+        raise Failed(
+            "The same step gives other rows at the second call. What a step reads must depend on nothing but the arguments."
+        )
+    if first.min() < 0 or first.max() >= size:
+        raise Failed(f"Rows are numbered from 0 to {size - 1}.", got=first)
+    epoch = [rows(step) for step in range(4)]
+    if len(set(np.concatenate(epoch).tolist())) < 48:
+        raise Failed(
+            "Within an epoch some rows come twice. Shuffle once an epoch, and cut the batches from this order.",
+            got=epoch,
+        )
+    if not np.array_equal(epoch[2], rows(2)):
+        raise Failed(
+            "Step 2 gives other rows when it is asked for again, out of order: a resumed run asks for it first."
+        )
+    if np.array_equal(np.sort(np.concatenate(epoch)), np.concatenate(epoch)):
+        raise Failed("The rows come in the order in which they lie: shuffle them.")
+    second = [rows(step) for step in range(4, 8)]
+    if all(map(np.array_equal, epoch, second)):
+        raise Failed("The second epoch repeats the order of the first: the seed must depend on the epoch.")
+    if len(set(np.concatenate(second).tolist())) < 48:
+        raise Failed("In the second epoch some rows come twice: is an epoch `size // batch_size` steps long?")
+    for count in (2, 3, 4):
+        for step in (0, 3, 5):
+            parts = [rows(step, index, count) for index in range(count)]
+            if any(np.array_equal(parts[0], part) for part in parts[1:]):
+                raise Failed(
+                    f"Of {count} processes two read the same rows at step {step}. It would train, quietly, on a batch {count} times smaller."
+                )
+            if set(np.concatenate(parts).tolist()) != set(rows(step).tolist()):
+                raise Failed(
+                    f"{count} processes read other rows at step {step} than a single one. Then a restart with another number of hosts "
+                    "reads some rows twice, and others never.",
+                    expected=np.sort(rows(step)), got=np.sort(np.concatenate(parts)),
+                )  # fmt: skip
+            if not np.array_equal(np.concatenate(parts), rows(step)):
+                raise Failed(
+                    "Each process takes a part in one piece: those of process 0, then those of process 1, are the batch in its order."
+                )
+    _killed(rows_at, size, batch_size)
+
+
+def _program(rows_at, first, stop, size, batch_size):
+    for step in range(first, stop):
+        if step == 5 and first == 0 and jax.process_index() == 1:
+            os._exit(1)
+        print(*rows_at(step, size, batch_size, jax.process_index(), jax.process_count()))
+
+
+def _killed(rows_at, size, batch_size):
+    """Two processes, of which one dies before step 5; then two others, from step 5 on."""
+    function, found = reader.original(rows_at), []
+    for first in (0, 5):
+        run = hosts.run(_program, function, first, 8, size, batch_size, seconds=_two.WAIT)
+        found.append([[list(map(int, line.split())) for line in host.printed.splitlines()] for host in run])
+    read = [one[:5] + two for one, two in zip(*found)]
+    wanted = [rows_at(step, size, batch_size, 0, 1) for step in range(8)]
+    if [sum(parts, []) for parts in zip(*read)] != [list(map(int, rows)) for rows in wanted]:
+        raise Failed(
+            "In two real processes, of which one was killed before step 5, the resumed run reads other rows than one that was never stopped.",
+            shown=[("rows", str(read))],
+        )  # fmt: skip
+
+
+exercise = Exercise(
+    title="A stream that resumes after a kill",
+    stars=3,
+    minutes=20,
+    seconds=_two.SECONDS,
+    why="Where a stream is, is one integer: it is saved with the weights, and any number of hosts goes on from it.",
+    hints=(
+        "`size // batch_size` batches are an epoch. `divmod(step, …)` tells which epoch it is, and which batch in it.",
+        "`np.random.RandomState([0, epoch]).permutation(size)` is an order that all processes can make by themselves. Cut the batch from it, and "
+        "then this process' part from the batch.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,95 @@
+"""What these exercises share: each kernel runs interpreted, for its numbers, and is lowered for a TPU, for its legality."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.checking import Failed
+from mlax_tutorial.checking.describe import describe, is_array
+from mlax_tutorial.inspection import jaxprs, lowers_for_tpu
+
+
+def normal(seed, *shape, dtype=jnp.float32):
+    """The same random numbers everywhere, in NumPy: making them compiles nothing."""
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def interpreted(function, *args, **options):
+    return jax.jit(functools.partial(function, interpret=True), **options)(*args)
+
+
+def array(got, shape, dtype, **given):
+    """``got`` is an array of that shape and dtype."""
+    if not is_array(got):
+        raise Failed(f"The result should be one array, got {describe(got)}.", input=given)
+    if got.shape != shape:
+        raise Failed(f"The shape of the result is wrong: expected {shape}, got {got.shape}.", input=given)
+    if got.dtype != dtype:
+        raise Failed(f"The dtype of the result is wrong: expected {np.dtype(dtype).name}, got {got.dtype}.", input=given)  # fmt: skip
+
+
+def close(got, wanted, tolerance=1e-4):
+    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
+    return got.shape == wanted.shape and np.allclose(got, wanted, rtol=tolerance, atol=tolerance)
+
+
+def nans(got):
+    return bool(np.isnan(np.asarray(got, np.float32)).any())
+
+
+def legal(
+    function,
+    *args,
+    kernels=1,
+    what="This",
+    fewer="There is no Pallas kernel in it: `pl.pallas_call` is not called.",
+):
+    """The function lowers for a TPU, with so many kernels."""
+    found = lowers_for_tpu(function, *args, interpret=False)
+    if found.interpreted:
+        raise Failed(
+            "The numbers are right, but called with `interpret=False` it is interpreted all the same: hand the argument on, "
+            "`pl.pallas_call(…, interpret=interpret)`."
+        )
+    if len(found.kernels) < kernels:
+        raise Failed(f"The numbers are right. {fewer}")
+    if not found:
+        raise Failed(
+            f"Interpreted, the numbers are right. {what} does not lower for a TPU.",
+            shown=[("JAX says", found.error)],
+        )
+
+
+def calls(function, *args):
+    """The equations of the Pallas kernels of a function."""
+    program = jax.make_jaxpr(functools.partial(function, interpret=True))(*args)
+    return [equation for _, equation in jaxprs.walk(program) if equation.primitive.name == "pallas_call"]
+
+
+def grid(call):
+    return tuple(call.params["grid_mapping"].grid)
+
+
+def collisions(call):
+    """Two steps that may run at once and write the same block of an output: their places in the grid, and the block; or None."""
+    semantics = semantics_of(call)
+    written = {}
+    for mapping in call.params["grid_mapping"].block_mappings_output:
+        for step in np.ndindex(*grid(call)):
+            block = tuple(map(int, jax.core.eval_jaxpr(mapping.index_map_jaxpr.jaxpr, mapping.index_map_jaxpr.consts, *map(np.int32, step))))  # fmt: skip
+            core = tuple(i for i, how in zip(step, semantics, strict=True) if how == "parallel")
+            first = written.setdefault((id(mapping), block), (core, step))
+            if first[0] != core:
+                return first[1], step, block
+    return None
+
+
+def semantics_of(call):
+    """For each axis of the grid, "parallel" or "arbitrary"."""
+    params = call.params["compiler_params"]
+    if hasattr(params, "get"):  # in JAX 0.7, one for each kind of device
+        params = params.get("mosaic_tpu")
+    found = getattr(params, "dimension_semantics", None) or ("arbitrary",) * len(grid(call))
+    return tuple(str(getattr(each, "value", each)).lower() for each in found)

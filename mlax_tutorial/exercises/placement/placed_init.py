@@ -1,0 +1,81 @@
+"""Weights that are born under the shardings that a rule names."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from mlax_tutorial.checking import Exercise, Failed, checks
+
+
+def solution(init, key, mesh, rule):
+    shapes = jax.eval_shape(init, key)
+
+    def place(path, leaf):
+        return NamedSharding(mesh, rule(jax.tree_util.keystr(path), leaf.shape))
+
+    shardings = jax.tree_util.tree_map_with_path(place, shapes)
+    return jax.jit(init, out_shardings=shardings)(key)
+
+
+def check(placed_init):
+    devices = jax.devices("cpu")[:2]
+    mesh = jax.make_mesh((len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices)
+    eager = []
+
+    def init(key):
+        if not isinstance(key, jax.core.Tracer):
+            eager.append(True)
+        first, last = jax.random.split(key)
+        hidden = {"kernel": jax.random.normal(first, (6, 4)), "bias": jnp.zeros(4)}
+        return hidden, [jax.random.uniform(last, (4, 2), jnp.float16)]
+
+    asked = []
+
+    def rule(path, shape):
+        asked.append((path, tuple(shape)))
+        if path.endswith("['kernel']"):
+            return P("data")
+        return P(None, "data") if len(shape) == 2 else P()
+
+    key = jax.random.key(3)
+    expected = jax.jit(init)(key)
+    eager.clear()
+    got = placed_init(init, key, mesh, rule)
+    if eager:
+        raise Failed(
+            "`init` ran eagerly: then the whole tree is on one device first. Trace it, by `jax.eval_shape` and `jax.jit`."
+        )
+    checks.same(got, expected, rtol=1e-6, atol=1e-6)
+    wanted = {"[0]['bias']": P(), "[0]['kernel']": P("data"), "[1][0]": P(None, "data")}
+    if {path for path, _ in asked} != set(wanted):
+        raise Failed(
+            "`rule` is to be asked once for each leaf, with its path as `jax.tree_util.keystr(path)` makes it.",
+            expected=sorted(wanted),
+            got=sorted({str(path) for path, _ in asked}),
+        )
+    leaves = jax.tree_util.tree_flatten_with_path(got)[0]
+    for path, leaf in leaves:
+        name = jax.tree_util.keystr(path)
+        sharding = NamedSharding(mesh, wanted[name])
+        if not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+            raise Failed(
+                "A leaf does not live where the rule says.",
+                input=name,
+                shown=[("expected", str(sharding.spec)), ("got", str(leaf.sharding))],
+            )
+
+
+exercise = Exercise(
+    title="Weights born where a rule says",
+    stars=3,
+    minutes=20,
+    why="No device ever holds more than its own part, so a model may be larger than any of them from its first moment on.",
+    hints=(
+        "`jax.eval_shape(init, key)` gives the tree with shapes and dtypes, and computes nothing.",
+        "`jax.tree_util.tree_map_with_path(f, tree)` calls `f(path, leaf)`; make a `NamedSharding(mesh, …)` for each leaf.",
+        "The tree of shardings goes into `jax.jit(init, out_shardings=…)`.",
+    ),
+    solution=solution,
+    check=check,
+)

@@ -1,0 +1,119 @@
+"""What layers inside a model gave, and what they noted: :func:`capture` and :func:`notes`."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from mlax_tutorial.nn.layer import Layer, check_layer
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["tree", "found"], meta_fields=["wanted"])
+@dataclass
+class Captured:
+    """Non-trainables on their way through a model that is looked into, and what was found by now, by path and name.
+
+    What is ``wanted``: ``""`` for the outputs of all layers, ``None`` for what a ``forward`` notes, or the name of what is noted, which
+    a layer may have to compute.
+    """
+
+    tree: Any
+    found: dict[tuple[str, str], Any]
+    wanted: str | None
+
+
+def apply(
+    layer: Layer, place: str, method: str, x, trainables, non_trainables, *cache, **options
+) -> tuple[Any, Any]:
+    """Call a child; where a model is looked into, collect what it and the layers in it show."""
+    call = getattr(layer, method)
+    if not isinstance(non_trainables, Captured):
+        return layer.check_pair(method, call(x, trainables, non_trainables, *cache, **options))
+    given, wanted = non_trainables.tree, non_trainables.wanted
+    inner = Captured(given, {}, wanted) if layer.holds_layers else given
+    y, updated = layer.check_pair(method, call(x, trainables, inner, **options))
+    if not isinstance(updated, Captured):
+        shown = layer.observe(x, trainables, given, **options) if wanted and method == "fwd" else {}
+        updated = Captured(updated, {("", name): value for name, value in shown.items()}, wanted)
+    found = {(place + path, name): value for (path, name), value in updated.found.items()}
+    return y, Captured(updated.tree, {(place, ""): y, **found} if wanted == "" else found, wanted)
+
+
+def capture(model: Layer, name: str = "") -> Callable:
+    """``model.fwd``, which also returns what each layer inside gave: ``(y, non_trainables), captured``; pure.
+
+    ``captured`` is a dict by the path of the layer, as errors show it. The layers of a :class:`Stack` stand there together,
+    with the depth as a leading axis; a layer that is called again, as ``"…#2"``. Outputs of what is called inside a
+    transformation of one's own are left out.
+
+    Args:
+      model: any layer; or a further entry of one, ``model.encode``.
+      name: of what to return in place of the outputs: what layers noted under this name, by ``call.note(name, value)``, and
+        ``"weights"`` for those of :class:`MultiHeadAttention`.
+
+    Raises:
+      ValueError: if ``model`` is no layer; when it is called, if no layer noted anything under this name.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> model, x = nn.Series(nn.Linear(4), nn.Residual(nn.MultiHeadAttention(2))), jnp.ones((3, 6))
+      >>> trainables, non_trainables = model.init(jax.random.key(0), x)
+      >>> (y, non_trainables), captured = nn.capture(model)(x, trainables, non_trainables, inference_mode=True)
+      >>> jax.tree.map(jnp.shape, captured)
+      {'[0]': (3, 4), '[1]': (3, 4), '[1].layer': (3, 4)}
+    """
+    look = _looking("capture", model, name)
+
+    def fwd(x, trainables, non_trainables, **options):
+        result, found = look(x, trainables, non_trainables, **options)
+        if name and name not in found:
+            noted = sorted(found) or "nothing"
+            raise ValueError(f"capture: no layer notes {name!r}; what is noted is {noted}.")
+        return result, {path: value for path, value in found.get(name, {}).items() if path or name}
+
+    return fwd
+
+
+def notes(model: Layer) -> Callable:
+    """``model.fwd``, which also returns all that layers noted: ``(y, non_trainables), noted``; pure.
+
+    ``noted`` is a dict by name, of dicts by the path of the layer: ``noted["balance"]["[3].router"]`` is what the ``forward`` of
+    the layer ``[3].router`` gave to ``call.note("balance", value)``. A loss adds such values up:
+    ``sum(noted["balance"].values())``. What is noted in each of the layers of a ``Stack`` has the depth as a leading axis.
+
+    Args:
+      model: any layer; or a further entry of one, ``model.encode``.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from mlax_tutorial import nn
+      >>> class Sparse(nn.Composite):
+      ...     layer: nn.Layer
+      ...     def forward(self, call, x):
+      ...         y = jax.nn.relu(call.layer(x))
+      ...         call.note("penalty", jnp.mean(y))
+      ...         return y
+      >>> model, x = nn.Series(nn.Flatten(1), Sparse(nn.Linear(3))), jnp.ones(2)
+      >>> (y, _), noted = nn.notes(model)(x, *model.init(jax.random.key(0), x))
+      >>> jax.tree.map(jnp.shape, noted)
+      {'penalty': {'[1]': ()}}
+    """
+    return _looking("notes", model, None)
+
+
+def _looking(name, model, wanted):
+    """A function of what ``fwd`` takes, which returns ``(y, non_trainables)`` and what was found, by name and path."""
+    layer, method = getattr(model, "__self__", model), getattr(model, "__name__", "fwd")
+    check_layer(name, layer)
+
+    def look(x, trainables, non_trainables, **options):
+        y, updated = apply(layer, "", method, x, trainables, Captured(non_trainables, {}, wanted), **options)
+        found = {}
+        for (path, called), value in updated.found.items():
+            found.setdefault(called, {})[path] = value
+        return (y, updated.tree), found
+
+    return look

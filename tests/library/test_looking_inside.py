@@ -1,0 +1,134 @@
+"""What layers note, and further entries of a Composite."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from mlax_tutorial import nn
+from mlax_tutorial.precision import Policy
+from tests.library.test_composite import close
+
+QUICK_TO_COMPILE = True
+X = jax.random.normal(jax.random.key(0), (3, 4))
+
+
+class Noted(nn.Composite):
+    layer: nn.Layer
+
+    def forward(self, call, x):
+        y = call.layer(x)
+        call.note("size", jnp.sum(y**2))
+        return y
+
+
+BLOCK = Noted(nn.Linear(4))
+MODEL = nn.Series(
+    BLOCK,
+    nn.Stack(BLOCK, 2),
+    nn.Vmap(BLOCK, 3, shared=True),
+    nn.F(lambda x: x.sum(-2)),
+    nn.Remat(BLOCK),
+    Policy("float32").apply(BLOCK),
+)
+
+
+def test_notes_come_out_of_every_container():
+    variables = MODEL.init(jax.random.key(1), X)
+    (y, updated), noted = jax.jit(nn.notes(MODEL))(X, *variables)
+    close((y, updated), MODEL.fwd(X, *variables))
+    _, captured = nn.capture(MODEL)(X, *variables)
+    assert {path: value.shape for path, value in noted["size"].items()} == {
+        "[0]": (), "[1][…]": (2,), "[2][…]": (3,), "[4]": (), "[5]": ()
+    }  # fmt: skip
+    assert noted.keys() == {"size"}
+    close(noted["size"]["[0]"], jnp.sum(captured["[0]"] ** 2))
+    close(noted["size"]["[1][…]"], jnp.sum(captured["[1][…]"] ** 2, axis=(1, 2)))
+    _, sizes = nn.capture(MODEL, "size")(X, *variables)
+    close(sizes, noted["size"])
+
+
+def test_a_loss_of_notes_has_gradients():
+    trainables, rest = BLOCK.init(jax.random.key(1), X)
+
+    def loss(trainables):
+        _, noted = nn.notes(BLOCK)(X, trainables, rest)
+        return sum(noted["size"].values())
+
+    def by_hand(trainables):
+        return jnp.sum((X @ trainables["layer"]["kernel"]) ** 2)
+
+    close(jax.grad(loss)(trainables), jax.grad(by_hand)(trainables))
+
+
+def test_the_same_note_twice_and_a_child_called_twice():
+    def forward(self, call, x):
+        call.note("size", 1)
+        call.note("size", 2)
+        return call.layer(call.layer(x))
+
+    Twice = type("Twice", (nn.Composite,), {"__annotations__": {"layer": nn.Layer}, "forward": forward})
+    model = nn.Series(Twice(BLOCK))
+    _, noted = nn.notes(model)(X, *model.init(jax.random.key(1), X))
+    assert (
+        noted["size"].keys() == {"[0]", "[0]#2", "[0].layer", "[0].layer#2"} and noted["size"]["[0]#2"] == 2
+    )
+
+
+def test_wrong_uses():
+    variables = MODEL.init(jax.random.key(1), X)
+    with pytest.raises(ValueError, match=r"capture: no layer notes 'sizes'; what is noted is \['size'\]"):
+        nn.capture(MODEL, "sizes")(X, *variables)
+    with pytest.raises(ValueError, match="notes: model must be a layer"):
+        nn.notes(jnp.sin)
+
+    def forward(self, call, x):
+        return jax.vmap(lambda x: call.note("size", x.sum()) or x)(call.layer(x))
+
+    Inside = type("Inside", (nn.Composite,), {"__annotations__": {"layer": nn.Layer}, "forward": forward})
+    with pytest.raises(
+        nn.LayerError,
+        match=r"Inside: call.note\('size', …\) was used inside another transformation: return the value",
+    ):
+        Inside(nn.Linear(4)).init(jax.random.key(0), X)
+
+
+class Autoencoder(nn.Composite):
+    encoder: nn.Layer
+    decoder: nn.Layer
+
+    def forward(self, call, x):
+        return call.decoder(call.encoder(x))
+
+    @nn.entry
+    def encode(self, call, x, *, scale=1.0):
+        """The code of an image."""
+        return call.encoder(x) * scale
+
+
+class Outer(nn.Composite):
+    model: nn.Layer
+
+    def forward(self, call, x):
+        return call.model(x), call.model.encode(x, scale=2.0)
+
+
+def test_a_second_entry():
+    model = Autoencoder(nn.Series(nn.Linear(2), nn.BatchNorm(), nn.Dropout(0.5)), nn.Linear(4))
+    trainables, rest = model.init(jax.random.key(1), X)
+    y, updated = jax.jit(model.encode, static_argnames="inference_mode")(
+        X, trainables, rest, key=jax.random.key(2)
+    )
+    wanted, inner = model.encoder.fwd(X, trainables["encoder"], rest["encoder"], key=jax.random.key(2))
+    assert y.shape == wanted.shape and updated.keys() == rest.keys()
+    close(updated["encoder"], inner)
+    y, _ = model.encode(X, trainables, rest, inference_mode=True, scale=3.0)
+    close(y, 3 * model.encoder.fwd(X, trainables["encoder"], rest["encoder"], inference_mode=True)[0])
+    assert model.encode.__doc__ == "The code of an image."
+
+    outer = Outer(model)
+    (_, code), _ = outer.fwd(X, {"model": trainables}, {"model": rest}, inference_mode=True)
+    close(code, 2 / 3 * y)
+    (found, _), captured = nn.capture(model.encode)(X, trainables, rest, inference_mode=True)
+    assert {".encoder", ".encoder[0]"} <= captured.keys() and found.shape == (3, 2)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        model.encode(X, trainables, rest, size=1, inference_mode=True)
