@@ -178,6 +178,13 @@ def test_the_doctest_of_the_page():
         (lambda: viz.attention(given(3, 3), tokens="ab"), ValueError, "tokens must name 3, got 2"),
         (lambda: viz.attention(given(3, 4), tokens="abc", keys="ab"), ValueError, "keys must name 4"),
         (lambda: viz.attention(jnp.ones((0, 3))), ValueError, "from 1 to 64"),
+        (lambda: viz.attention(given(3, 3), tune=2.0), TypeError, "masks by name"),
+        (lambda: viz.attention(given(3, 3), tune={"causal": jnp.ones(3, bool)}), ValueError, "another name"),
+        (lambda: viz.attention(given(3, 3), tune={"padding": jnp.ones(3)}), ValueError, "must be Boolean"),
+        (lambda: viz.attention(given(3, 3), tune={"padding": jnp.ones(4, bool)}), ValueError, r"\(3, 3\) or \(3,\), got bool\[4\]"),
+        (lambda: viz.attention(2 * given(3, 3), tune={}), ValueError, "sum to 1"),
+        (lambda: viz.attention(jnp.full((3, 3), jnp.nan), tune={}), ValueError, "sum to 1"),
+        (lambda: viz.attention(given(40, 40), tune={}), ValueError, "fewer tokens"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(wrong, error, said):
@@ -185,48 +192,110 @@ def test_what_makes_no_sense_is_refused(wrong, error, said):
         wrong()
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     weights = np.zeros((2, 3, 3), np.float32)
     weights[0] = [[1, 0, 0], [0.25, 0.75, 0], [0.2, 0.3, 0.5]]
     weights[1] = [[0, 0, 0], [0, 1, 0], [1, 0, 0]]
     figure = viz.attention(weights, tokens=["one", "two", "three"])
-    page_text = f"<!doctype html><meta charset=utf-8><title>t</title>{figure._repr_html_() * 2}"
-    (tmp_path / "page.html").write_text(page_text)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        first, second = (page.locator(".viz-attention").nth(index) for index in range(2))
-        status, chips = first.locator(".viz-status"), first.locator(".viz-attention-keys i")
-        assert status.inner_text() == "Layer 0, head 0. Query 1 of 2, two: two 75 %, one 25 %"
-        first.locator(".viz-next").click()
-        assert status.inner_text() == "Layer 0, head 0. Query 2 of 2, three: three 50 %, two 30 %, one 20 %"
-        assert chips.all_inner_texts() == ["20", "30", "50"]
-        first.locator(".viz-previous").click()
-        assert status.inner_text() == "Layer 0, head 0. Query 1 of 2, two: two 75 %, one 25 %"
-        heads = first.locator(".viz-attention-heads button")
-        before = first.locator(".viz-attention-map").inner_html()
-        heads.nth(1).click()
-        assert status.inner_text() == "Layer 0, head 1. Query 1 of 2, two: two 100 %"
-        assert heads.nth(1).get_attribute("aria-pressed") == "true"
-        assert heads.nth(0).get_attribute("aria-pressed") == "false"
-        assert first.locator(".viz-attention-map").inner_html() != before
-        page.keyboard.press("Home")
-        assert status.inner_text() == "Layer 0, head 1. Query 0 of 2, one: looks at nothing"
-        row = first.locator(".viz-attention-row")
-        assert float(row.get_attribute("y")) == pytest.approx(float(row.get_attribute("data-top")))
-        page.keyboard.press("End")
-        assert chips.all_inner_texts() == ["100", "", ""] and first.locator(".viz-next").is_disabled()
-        assert second.locator(".viz-status").inner_text().startswith("Layer 0, head 0. Query 1")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator(".viz-bar:visible").count() == 0
-        assert page.locator(".viz-attention-map path").first.bounding_box()["width"] > 10
-        assert page.locator(".viz-attention-keys i").all_inner_texts()[:3] == ["25", "75", ""]
-        browser.close()
+    markup = figure._repr_html_() * 2
+    page = browser.open(markup)
+    first, second = (page.locator(".viz-attention").nth(index) for index in range(2))
+    status, chips = first.locator(".viz-status"), first.locator(".viz-attention-keys i")
+    assert status.inner_text() == "Layer 0, head 0. Query 1 of 2, two: two 75 %, one 25 %"
+    first.locator(".viz-next").click()
+    assert status.inner_text() == "Layer 0, head 0. Query 2 of 2, three: three 50 %, two 30 %, one 20 %"
+    assert chips.all_inner_texts() == ["20", "30", "50"]
+    first.locator(".viz-previous").click()
+    assert status.inner_text() == "Layer 0, head 0. Query 1 of 2, two: two 75 %, one 25 %"
+    heads = first.locator(".viz-attention-heads button")
+    before = first.locator(".viz-attention-map").inner_html()
+    heads.nth(1).click()
+    assert status.inner_text() == "Layer 0, head 1. Query 1 of 2, two: two 100 %"
+    assert heads.nth(1).get_attribute("aria-pressed") == "true"
+    assert heads.nth(0).get_attribute("aria-pressed") == "false"
+    assert first.locator(".viz-attention-map").inner_html() != before
+    page.keyboard.press("Home")
+    assert status.inner_text() == "Layer 0, head 1. Query 0 of 2, one: looks at nothing"
+    row = first.locator(".viz-attention-row")
+    assert float(row.get_attribute("y")) == pytest.approx(float(row.get_attribute("data-top")))
+    page.keyboard.press("End")
+    assert chips.all_inner_texts() == ["100", "", ""] and first.locator(".viz-next").is_disabled()
+    assert second.locator(".viz-status").inner_text().startswith("Layer 0, head 0. Query 1")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-bar:visible").count() == 0
+    assert page.locator(".viz-attention-map path").first.bounding_box()["width"] > 10
+    assert page.locator(".viz-attention-keys i").all_inner_texts()[:3] == ["25", "75", ""]
+
+
+def test_the_reader_sets_temperature_and_mask(browser):
+    """What the page computes is what JAX computes, to 1e-5, and what it shows follows from it."""
+    scores = 3 * jax.random.normal(jax.random.key(2), (2, 6, 6))
+    own = jnp.arange(6) != 4  # a mask of the model's own
+    padding = (jnp.arange(6) >= 2) & (jnp.arange(6) > 0)[:, None]  # and query 0 sees nothing
+    figure = viz.attention(jax.nn.softmax(scores, where=own), tokens="abcdef", tune={"padding": padding})
+    page = browser.open(figure._repr_html_())
+    script = Path(viz.__file__).with_name("_attention.js").read_text(encoding="utf-8")
+    weigh = script[script.index("function weigh") : script.index("// the map")]
+    masks = {
+        "none": jnp.ones((6, 6), bool),
+        "causal": jnp.tri(6, dtype=bool),
+        "padding": padding,
+    }
+    slider, choice = page.get_by_label("temperature"), page.get_by_label("mask")
+    status, chips = page.locator(".viz-status"), page.locator(".viz-attention-keys i")
+    maps = page.locator(".viz-attention-heads g")
+    data = page.evaluate("JSON.parse(document.querySelector('.viz-attention').dataset.figure)")
+    assert status.inner_text().startswith("Layer 0, head 0, temperature 1, no mask. Query 3 of 5, d: ")
+    for at in (0, 14, 20, 40):
+        temperature = data["temperatures"][at]
+        for name, mask in masks.items():
+            expected = jax.nn.softmax(scores / temperature, where=mask & own)
+            expected = np.array(jnp.where((mask & own).any(-1)[:, None], expected, 0))
+            found = page.evaluate(
+                f"([all, temperature, mask]) => {{ {weigh} return all.map(m => m.map((w, i) => weigh(w, temperature, mask[i]))) }}",
+                [figure.layers[0].tolist(), temperature, mask.tolist()],
+            )
+            np.testing.assert_allclose(np.array(found, float), expected, atol=1e-5)
+            slider.fill(str(at))
+            choice.select_option(name)
+            said = "no mask" if name == "none" else f"mask: {name}"
+            for query in (0, 5):
+                page.locator(".viz-range").fill(str(query))
+                shown = [int(text or 0) for text in chips.all_inner_texts()]
+                np.testing.assert_allclose(shown, 100 * expected[0, query], atol=0.51)
+                assert status.inner_text().startswith(
+                    f"Layer 0, head 0, temperature {temperature:g}, {said}. Query {query}"
+                )
+            best = "abcdef"[expected[0, 5].argmax()]
+            assert f"Query 5 of 5, f: {best} {max(shown)} %" in status.inner_text()
+            for head in (0, 1):  # each cell that has a color
+                drawn = "".join(path.get_attribute("d") for path in maps.nth(head).locator("path").all())
+                assert drawn.count("M") == np.sum(8 * expected[head] > 0.16)
+            assert page.locator(".viz-attention-map").inner_html() == maps.nth(0).inner_html()
+    page.locator(".viz-range").fill("0")
+    assert status.inner_text().endswith("looks at nothing") and slider.get_attribute("aria-valuetext") == "10"
+    slider.focus()  # its arrows are its own, not the figure's
+    page.keyboard.press("ArrowLeft")
+    assert slider.input_value() == "39" and page.locator(".viz-range").input_value() == "0"
+    choice.focus()
+    page.keyboard.press("ArrowUp")
+    assert "mask: causal. Query 0" in status.inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(figure._repr_html_(), scripts=False)
+    assert page.locator(".viz-tune:visible").count() == 0
+    assert page.locator(".viz-attention-map path").first.bounding_box()["width"] > 10
+
+
+def test_a_tuned_figure_begins_with_the_weights_as_they_are(browser):
+    """The script draws at first what the page shows without it, and the largest figure is no larger than 60 kB."""
+    figure = viz.attention(given(2, 2, 19, 11), tune={"padding": jnp.ones(11, bool)})
+    bare, ready = (browser.open(figure._repr_html_(), scripts=scripts) for scripts in (False, True))
+    for part in (".viz-attention-map", ".viz-attention-heads", ".viz-attention-keys"):
+        assert bare.locator(part).inner_html() == ready.locator(part).inner_html()
+    assert page_of(jnp.full((33, 33), 1 / 33)) < 60_000
+    assert page_of(jnp.full((64, 4, 4), 1 / 4)) < 60_000
+
+
+def page_of(weights):
+    return len(viz.attention(weights, tune={})._repr_html_())

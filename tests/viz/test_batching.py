@@ -159,3 +159,121 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     assert "viz-later" not in body and "http" not in page
     assert '<b class="viz-batch-axis">8<span class="viz-unseen"> examples</span></b>' in body
     assert "NAME" not in page
+
+
+def attend(query, keys, values):  # (3,), (5, 3), (5, n) -> (n,)
+    weights = jnp.exp(keys @ query)
+    return weights / jnp.sum(weights) @ values
+
+
+# What is chosen from: a function, its arguments, the axes of the beginning, and how many combinations are legal.
+TO_CHOOSE = {
+    "attention": (attend, (X, jnp.ones((5, 3)), jnp.ones((5, 8))), (0, None, None), 2),
+    "a product": (jnp.dot, (jnp.ones((3, 4)), jnp.ones((4, 3))), (0, None), 4),
+    "a square": (lambda x, y: x + y, (jnp.ones((4, 4)), jnp.ones((4, 4))), (-1, 0), 8),
+    "one argument": (jnp.sum, (X,), 0, 2),
+    "a tree": (
+        lambda p, x: x @ p["kernel"] + p["bias"],
+        ({"kernel": jnp.ones((8, 3, 2)), "bias": jnp.ones((8, 2))}, X),
+        (0, 0),
+        3,
+    ),
+    "a scalar": (lambda x, rate: x * rate, (X, 0.5), (0, None), 2),
+    "several results": (lambda x: (x, jnp.max(x)), (X,), (1,), 2),
+    "keys": (lambda key, x: x + jax.random.normal(key, (3,)), (KEYS, X), (0, 0), 2),
+    "nothing": (lambda x: None, (X,), 0, 2),
+}
+
+
+@pytest.mark.parametrize("name", TO_CHOOSE)
+def test_each_choice_is_what_vmap_makes_of_it(browser, name):
+    """Chosen on the page, each combination shows the shapes of ``jax.vmap``'s results, or that there are none."""
+    function, arguments, axes, legal = TO_CHOOSE[name]
+    figure = viz.batch(function, *arguments, in_axes=axes, choose=True)
+    markup = figure._repr_html_()
+    assert len(markup) < batching.LETTERS
+    page = browser.open(markup)
+    lists, said, found = page.locator("select"), page.locator(".viz-batch-said"), 0
+    assert lists.count() == len(arguments)
+    for choice in figure.choices.all:
+        for argument, axis in enumerate(choice.axes):
+            lists.nth(argument).select_option(str(axis))
+        try:
+            specs = jax.tree.leaves(jax.eval_shape(jax.vmap(function, in_axes=choice.axes), *arguments))
+        except (TypeError, ValueError):
+            assert said.inner_text().startswith("This does not work.") and choice.refused
+            assert page.locator("table:visible").count() == 0 and page.locator(".viz-next").is_disabled()
+            continue
+        found += 1
+        shapes = re.findall(r"\w+\[([\d,]*)\]", said.inner_text().partition(".")[2])
+        assert [tuple(map(int, shape.split(","))) for shape in shapes] == [spec.shape for spec in specs]
+        expected = viz.batch(function, *arguments, in_axes=choice.axes)
+        assert page.locator("tbody tr").count() == len(expected.recording.inputs) + len(
+            expected.recording.steps
+        )
+        assert f"over {expected.recording.size} examples" in page.locator(".viz-batch-title").inner_text()
+        page.locator(".viz-range").fill(str(len(expected.recording.steps)))
+        assert page.locator("tbody tr.viz-later").count() == 0
+    assert found == legal and browser.errors == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_axes_are_chosen_on_the_page(browser):
+    function, arguments, axes, _ = TO_CHOOSE["attention"]
+    markup = viz.batch(function, *arguments, in_axes=axes, choose=True)._repr_html_()
+    page = browser.open(markup * 2)
+    first, second = (page.locator(".viz-batch").nth(index) for index in range(2))
+    said, status = first.locator(".viz-batch-said"), first.locator(".viz-status")
+    assert said.inner_text() == (
+        "Example i takes query[i], all of keys and all of values. The result has the shape f32[8,8]."
+    )
+    first.locator(".viz-next").click()
+    assert status.inner_text().startswith("Equation 1 of")
+    values = first.get_by_label("in_axes of values")
+    values.focus()
+    page.keyboard.press("ArrowUp")  # its arrows are its own
+    assert (
+        values.input_value() == "1"
+        and "all of keys and values[:, i]. The result has the shape f32[8]." in said.inner_text()
+    )
+    assert status.inner_text().startswith("The inputs, for one example and for the batch.")
+    values.select_option("0")
+    assert (
+        "equally long, one entry for each example. Their lengths: 8 in query, 5 in values."
+        in said.inner_text()
+    )
+    assert status.inner_text() == "There is no batched program for these axes."
+    values.select_option("None")
+    first.get_by_label("in_axes of query").select_option("1")
+    assert "query of (8,), keys of (5, 3), values of (5, 8). TypeError: dot_general" in said.inner_text()
+    first.get_by_label("in_axes of query").select_option("None")
+    assert "work. No argument is mapped" in said.inner_text()
+    first.get_by_label("in_axes of query").select_option("0")
+    first.locator(".viz-range").focus()
+    page.keyboard.press("End")
+    assert first.locator(".viz-next").is_disabled() and first.locator("tbody tr.viz-later").count() == 0
+    assert (
+        second.locator(".viz-batch-said").inner_text().startswith("Example i takes query[i], all of keys and")
+    )
+    assert browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(":is(.viz-tune, .viz-bar, .viz-batch-said):visible").count() == 0
+    assert (
+        page.locator("tbody tr:visible").count() > 5
+        and "over 8 examples" in page.locator(".viz-batch-title").inner_text()
+    )
+
+
+def test_what_cannot_be_chosen_from_is_refused():
+    with pytest.raises(ValueError, match="one axis or None for each argument, got in_axes="):
+        viz.batch(lambda x: x["a"], {"a": X}, in_axes=({"a": 0},), choose=True)
+    with pytest.raises(ValueError, match="81 combinations of axes, more than 64"):
+        viz.batch(lambda *xs: sum(xs), *[X] * 4, choose=True)
+
+    def long(x, y):
+        for _ in range(batching.MOST):
+            x = jnp.sin(x) + y
+        return x
+
+    with pytest.raises(ValueError, match="kB, more than 60; choose for a smaller function"):
+        viz.batch(long, jnp.ones((4, 4)), jnp.ones((4, 4)), choose=True)

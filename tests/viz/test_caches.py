@@ -2,7 +2,6 @@
 
 import functools
 import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -126,47 +125,169 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     assert "Traced and compiled: the first call." in body
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     figure = viz.jit_cache(lambda x: x + 1, X, jnp.ones(4), X, "text")._repr_html_()
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figure * 2}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        first, second = (page.locator(".viz-cache").nth(index) for index in range(2))
-        status = first.locator(".viz-status")
-        rows, programs = first.locator("tbody tr:visible"), first.locator(".viz-cache-entries li")
-        uses = programs.nth(0).locator(".viz-cache-uses")
-        assert (
-            status.inner_text()
-            == "Call 1 of 4. Traced and compiled: the first call. Press ▶, and watch for the next filled dot."
-        )
-        assert first.locator("tbody tr.viz-later").count() == 3 and uses.inner_text() == "1 call"
-        first.locator(".viz-next").click()
-        assert "f32[3] → f32[4], another shape" in status.inner_text()
-        page.keyboard.press("ArrowRight")
-        assert "from the cache" in status.inner_text() and uses.inner_text() == "2 calls"
-        assert "viz-cache-at" in programs.nth(0).get_attribute("class")
-        page.keyboard.press("End")
-        assert "It raised TypeError" in status.inner_text() and rows.count() == 4
-        assert first.locator(".viz-next").is_disabled()
-        first.locator("input").fill("0")
-        assert status.inner_text() == "Before the first call the cache is empty."
-        assert first.locator("li.viz-later").count() == 2
-        assert second.locator(".viz-status").inner_text().startswith("Call 1 of 4")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator("tbody tr:visible").count() == 8
-        assert page.locator(".viz-bar:visible").count() == 0
-        browser.close()
+    markup = figure * 2
+    page = browser.open(markup)
+    first, second = (page.locator(".viz-cache").nth(index) for index in range(2))
+    status = first.locator(".viz-status")
+    rows, programs = first.locator("tbody tr:visible"), first.locator(".viz-cache-entries li")
+    uses = programs.nth(0).locator(".viz-cache-uses")
+    assert (
+        status.inner_text()
+        == "Call 1 of 4. Traced and compiled: the first call. Press ▶, and watch for the next filled dot."
+    )
+    assert first.locator("tbody tr.viz-later").count() == 3 and uses.inner_text() == "1 call"
+    first.locator(".viz-next").click()
+    assert "f32[3] → f32[4], another shape" in status.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "from the cache" in status.inner_text() and uses.inner_text() == "2 calls"
+    assert "viz-cache-at" in programs.nth(0).get_attribute("class")
+    page.keyboard.press("End")
+    assert "It raised TypeError" in status.inner_text() and rows.count() == 4
+    assert first.locator(".viz-next").is_disabled()
+    first.locator("input").fill("0")
+    assert status.inner_text() == "Before the first call the cache is empty."
+    assert first.locator("li.viz-later").count() == 2
+    assert second.locator(".viz-status").inner_text().startswith("Call 1 of 4")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator("tbody tr:visible").count() == 8
+    assert page.locator(".viz-bar:visible").count() == 0
 
 
 def test_unknown_options_are_refused():
     with pytest.raises(TypeError):
         viz.jit_cache(lambda x: x, X, no_such_option=1)
+
+
+def blur(x, rounds, scale=1.0):
+    for _ in range(rounds):
+        x = 0.5 * (x + jnp.roll(x, 1))
+    return scale * x
+
+
+def grown(x, y):
+    return y if x is None else x @ x + y
+
+
+# What is chosen of: a function, its calls, the name, options of jit, and how many shapes there are.
+TO_CHOOSE = {
+    "blur": (blur, ((X, 1), (jnp.ones(4), 1), (X, 2), (X, 2, 3.0), (X, 1)), "x", {"static_argnames": "rounds"}, 3),
+    "by name": (blur, ({"x": X, "rounds": 2}, {"x": X, "rounds": 1}), "x", {"static_argnames": "rounds"}, 2),
+    "a second argument": (lambda x, y: x + y, ((X, 1.0), (X, jnp.ones(3))), "y", {}, 2),
+    "some raise": (grown, ((jnp.ones((2, 2)), 1.0), (None, 1.0), (X, 1.0)), "x", {}, 3),
+    "one call": (lambda x: 2 * x, (2.0,), "x", {}, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TO_CHOOSE)
+def test_calls_on_the_page_are_those_of_jit(browser, name):
+    """The page says of each call in a long series what ``jax.jit`` does: traced or found, and why."""
+    function, calls, argument, options, shapes = TO_CHOOSE[name]
+    jax.clear_caches()
+    figure = viz.jit_cache(function, *calls, choose=argument, **options)
+    assert len(figure.choices.shapes) == shapes
+    markup = figure._repr_html_()
+    assert len(markup) < 60_000
+    page = browser.open(markup)
+    kind, shape, rows = page.locator("select").first, page.locator("select").last, page.locator("tbody tr")
+    order = [
+        i for i in np.random.default_rng(0).permutation(2 * len(figure.choices.all)) % len(figure.choices.all)
+    ]
+    for further in [figure.choices.all[i] for i in order]:
+        kind.select_option(further.kind)
+        shape.select_option(str(further.shape))
+        page.get_by_role("button", name="call", exact=True).click()
+        viz.jit_cache(figure.watched, _with(calls[-1], argument, figure.watched, further.value))
+        call, row = figure.watched.calls[-1], rows.last
+        assert row.locator("code").inner_text() == str(call.key)
+        assert int(row.get_attribute("data-program")) == (-1 if call.program is None else call.program)
+        said = row.locator(".viz-cache-why").inner_text()
+        if call.error:
+            assert said == call.error
+        else:
+            assert said == ": ".join(
+                [call.outcome, *(["; ".join(call.why).replace(" -> ", " → ")] * call.traced)]
+            )
+        assert page.locator(".viz-status").inner_text().startswith(f"Call {len(figure.watched.calls)} of ")
+    programs = [
+        re.findall(r", (\d+) equation", text)[0]
+        for text in page.locator(".viz-cache-entries li").all_inner_texts()
+    ]
+    assert [int(n) for n in programs] == [program.equations for program in figure.watched.programs]
+    assert f"{len(programs)} program" in page.locator(".viz-cache-title").inner_text()
+    assert len({row.count("<td") for row in rows.evaluate_all("rows => rows.map(row => row.innerHTML)")}) == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+
+
+def _with(call, name, watched, value):
+    """The call with another value of one argument."""
+    if isinstance(call, dict):
+        return call | {name: value}
+    args = call if isinstance(call, tuple) else (call,)
+    names = list(retracing.positional_names(watched.function, len(args)))
+    return tuple(value if each == name else argument for each, argument in zip(names, args, strict=True))
+
+
+def test_what_is_found_out_beforehand_leaves_the_cache_alone():
+    function = lambda x: x + 1  # noqa: E731
+    figure = viz.jit_cache(function, X, choose="x")
+    assert retracing.watch(function)(jnp.ones(4)) is not None and figure.watched.traces == 1
+    with retracing.counted(function) as count:
+        jax.jit(function)(jnp.zeros((), jnp.float16))
+    assert count() == 1
+
+
+def test_further_calls_are_made_on_the_page(browser):
+    markup = viz.jit_cache(blur, (X, 1), choose="x", static_argnames="rounds")._repr_html_()
+    page = browser.open(markup * 2)
+    first, second = (page.locator(".viz-cache").nth(index) for index in range(2))
+    kind, shape = (first.get_by_label(name) for name in ("type of x", "shape"))
+    call, status = first.get_by_role("button", name="call", exact=True), first.locator(".viz-status")
+    kind.focus()
+    page.keyboard.press("End")  # its arrows are its own
+    assert kind.input_value() == "Python bool" and shape.input_value() == "()"
+    kind.select_option("Python float")
+    call.focus()
+    page.keyboard.press("Enter")
+    assert status.inner_text() == "Call 2 of 2. Traced and compiled: x: f32[3] → f32[] weak, another shape."
+    page.keyboard.press("Enter")
+    assert status.inner_text() == "Call 3 of 3. Taken from the cache."
+    kind.select_option("jnp float32")
+    assert shape.input_value() == "()"
+    call.click()
+    assert "x: f32[] weak → f32[], one of them is weakly typed" in status.inner_text()
+    assert first.locator(".viz-cache-title").inner_text() == "The cache of blur: 4 calls, 3 programs"
+    page.keyboard.press("ArrowLeft")
+    assert status.inner_text() == "Call 3 of 4. Taken from the cache."
+    assert first.locator(".viz-cache-entries li.viz-later").count() == 1
+    first.get_by_role("button", name="start over").click()
+    assert first.locator(".viz-cache-title").inner_text() == "The cache of blur: 1 call, 1 program"
+    assert first.locator("tbody tr").count() == first.locator(".viz-cache-entries li").count() == 1
+    call.click()
+    assert "traced: program 2" in first.locator("tbody tr").last.inner_html()
+    assert second.locator("tbody tr").count() == 1 and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(":is(.viz-tune, .viz-bar):visible").count() == 0
+    assert page.locator("tbody tr:visible").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda: viz.jit_cache(blur, (X, 1), choose="z", static_argnames="rounds"),
+            r"one of \['x'\]; got 'z'",
+        ),
+        (lambda: viz.jit_cache(blur, (X, 1), choose="rounds", static_argnames="rounds"), "got 'rounds'"),
+        (lambda: viz.jit_cache(lambda t: t["a"], ({"a": X},), choose="t"), r"\[\"t\['a'\]\"\]; got 't'"),
+        (lambda: viz.jit_cache(blur, choose="x"), "give a call to begin with"),
+        (lambda: viz.jit_cache(branches, X, choose="x"), "the last of which does not raise"),
+        (lambda: viz.jit_cache(jax.jit(blur), (X, 1), choose="x"), "give the function as it is"),
+        (lambda: viz.jit_cache(retracing.watch(blur), (X, 1), choose="x"), "give the function as it is"),
+    ],
+)
+def test_what_cannot_be_chosen_is_refused(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        wrong()

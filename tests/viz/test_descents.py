@@ -171,7 +171,7 @@ def test_contour_lines_are_where_the_function_says():
 def test_names_come_from_the_optimizers():
     figure = viz.descent(ravine, [optim.SGD(0.01), optim.SGD(0.01), optax.sgd(0.1)], (1.0, 1.0), steps=2)
     names = list(figure.losses)
-    assert names[:2] == ["SGD(learning_rate=0.01) 1", "SGD(learning_rate=0.01) 2"] and "0x" not in names[2]
+    assert names[:2] == ["SGD(0.01) 1", "SGD(0.01) 2"] and "0x" not in names[2]
     page = shown("names of HTML")._repr_html_()
     assert "&lt;b&gt;" in page and "<b>" not in re.sub(
         r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL
@@ -188,6 +188,12 @@ def test_names_come_from_the_optimizers():
         (lambda: viz.descent(ravine, [optim.SGD(0.1)], (1, np.nan)), ValueError, "two finite numbers"),
         (lambda: viz.descent(ravine, [optim.SGD(0.1)], (1, 2), steps=0), ValueError, "at least 1"),
         (lambda: viz.descent(ravine, [optim.SGD(0.1)], (1, 2), window=((1, 0), (0, 1))), ValueError, "window"),
+        (lambda: viz.descent(ravine, [optim.SGD(0.1)], (1, 2), tune=0.1), ValueError, "a rate above 0 and a momentum"),
+        (lambda: viz.descent(ravine, [optim.SGD(0.1)], (1, 2), tune=(0.1, 1.0)), ValueError, "below 1"),
+        (lambda: viz.descent(ravine, {"yours": optim.SGD(0.1)}, (1, 2), tune=(0.1, 0.5)), ValueError, "another name"),
+        (lambda: viz.descent(rosenbrock, [optim.SGD(0.1)], (1, 2), tune=(0.1, 0.5)), ValueError, "needs a quadratic, whose"),
+        (lambda: viz.descent(python_branch, [optim.SGD(0.1)], (1, 2), tune=(0.1, 0.5)), ValueError, "needs a quadratic, whose"),
+        (lambda: viz.descent(lambda x, y: -x * x - y * y, [optim.SGD(0.1)], (1, 2), tune=(0.1, 0)), ValueError, "rises somewhere"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(wrong, error, said):
@@ -195,43 +201,86 @@ def test_what_makes_no_sense_is_refused(wrong, error, said):
         wrong()
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     optimizers = {"good": optim.SGD(0.01), "bad": optim.SGD(1e30)}
     figure = viz.descent(ravine, optimizers, (1.0, 1.0), steps=4)
     good = [f"{loss:.3g}" for loss in figure.losses["good"]]
-    page_text = f"<!doctype html><meta charset=utf-8><title>t</title>{figure._repr_html_() * 2}"
-    (tmp_path / "page.html").write_text(page_text)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        first, second = (page.locator(".viz-descent").nth(index) for index in range(2))
-        status, lines = first.locator(".viz-status"), first.locator("polyline")
-        assert status.inner_text() == f"Step 4 of 4: good {good[4]}, bad not finite"
-        assert len(lines.nth(0).get_attribute("points").split()) == 5
-        first.locator(".viz-range").fill("0")
-        assert status.inner_text() == f"Step 0 of 4: good {good[0]}, bad {good[0]}"
-        assert len(lines.nth(0).get_attribute("points").split()) == 1
-        first.locator(".viz-next").click()
-        page.keyboard.press("ArrowRight")
-        assert status.inner_text().startswith(f"Step 2 of 4: good {good[2]}")
-        for number in (0, 2):  # in the map and in the curve, the mark stands at the end of the line
-            end = lines.nth(number).get_attribute("points").split()[-1]
-            mark = first.locator(".viz-descent-panes > div > svg g").nth(number)
-            assert mark.get_attribute("transform") == f"translate({end})"
-        assert first.locator(".viz-descent-loss").all_inner_texts()[0] == good[2]
-        page.keyboard.press("End")
-        assert first.locator(".viz-next").is_disabled()
-        assert second.locator(".viz-status").inner_text().startswith("Step 4 of 4")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator(".viz-bar:visible").count() == 0
-        assert page.locator("polyline").first.bounding_box()["width"] > 20
-        assert page.locator(".viz-descent-loss").first.inner_text() == good[4]
-        browser.close()
+    markup = figure._repr_html_() * 2
+    page = browser.open(markup)
+    first, second = (page.locator(".viz-descent").nth(index) for index in range(2))
+    status, lines = first.locator(".viz-status"), first.locator("polyline")
+    assert status.inner_text() == f"Step 4 of 4: good: {good[4]}; bad: not finite"
+    assert len(lines.nth(0).get_attribute("points").split()) == 5
+    first.locator(".viz-range").fill("0")
+    assert status.inner_text() == f"Step 0 of 4: good: {good[0]}; bad: {good[0]}"
+    assert len(lines.nth(0).get_attribute("points").split()) == 1
+    first.locator(".viz-next").click()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text().startswith(f"Step 2 of 4: good: {good[2]}")
+    for number in (0, 2):  # in the map and in the curve, the mark stands at the end of the line
+        end = lines.nth(number).get_attribute("points").split()[-1]
+        mark = first.locator(".viz-descent-panes > div > svg g").nth(number)
+        assert mark.get_attribute("transform") == f"translate({end})"
+    assert first.locator(".viz-descent-loss").all_inner_texts()[0] == good[2]
+    page.keyboard.press("End")
+    assert first.locator(".viz-next").is_disabled()
+    assert second.locator(".viz-status").inner_text().startswith("Step 4 of 4")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-bar:visible").count() == 0
+    assert page.locator("polyline").first.bounding_box()["width"] > 20
+    assert page.locator(".viz-descent-loss").first.inner_text() == good[4]
+
+
+def tilted(x, y):
+    """A quadratic whose axes are not those of its weights, with its bottom elsewhere than at 0, and not at 0."""
+    return 20 * (x - y) ** 2 + 0.5 * (x + y - 1) ** 2 + 0.25
+
+
+@pytest.mark.parametrize("function", [ravine, tilted])
+def test_sliders_set_the_rate_and_the_momentum(browser, function):
+    """What the page computes is what JAX computes, to 1e-5; what it shows, digit by digit."""
+    start, steps = (1.0, 2.0), 60
+
+    def jax_says(rate, momentum):
+        return viz.descent(function, {"it": optim.SGD(rate, momentum=momentum)}, start, steps=steps).paths[0]
+
+    figure = viz.descent(function, [optim.SGD(0.01)], start, steps=steps, tune=(0.01, 0.5))
+    np.testing.assert_array_equal(figure.paths[-1].points, jax_says(0.01, 0.5).points)
+    markup = figure._repr_html_()
+    assert len(markup) < 60_000
+    script = (Path(viz.__file__).with_name("_descent.js")).read_text(encoding="utf-8")
+    walk = script[script.index("function walk") : script.index("function follow")]
+    page = browser.open(markup)
+    data = page.evaluate("JSON.parse(document.querySelector('.viz-descent').dataset.figure).tune")
+    rate_slider, momentum_slider = (page.get_by_label(name) for name in ("learning rate", "momentum"))
+    row, lines = page.locator("tbody tr").last, page.locator(".viz-descent-panes polyline:last-of-type")
+    rates = data["rates"]
+    assert 0.01 in rates and rates[-1] > 4 / np.linalg.eigvalsh(data["curvature"]).max()
+    for rate, momentum in [(rates[5], 0.0), (rates[60], 0.9), (0.01, 0.99), (rates[-1], 0.3)]:
+        path = jax_says(rate, momentum)
+        found = page.evaluate(
+            f"([data, rate, momentum, steps]) => {{ {walk} return walk(data, rate, momentum, steps) }}",
+            [data, rate, momentum, steps],
+        )
+        known = path.ended or steps + 1
+        assert len(found) == known
+        for step, here in enumerate(found):  # beside what is as large as all so far
+            size = np.abs(path.points[: step + 1]).max()
+            np.testing.assert_allclose(
+                np.array(here["w"], float), path.points[step], rtol=1e-5, atol=1e-5 * size
+            )
+            most = path.losses[: step + 1].max()
+            np.testing.assert_allclose(float(here["loss"]), path.losses[step], rtol=1e-5, atol=1e-5 * most)
+        rate_slider.fill(str(rates.index(rate)))
+        momentum_slider.fill(str(round(100 * momentum)))
+        assert rate_slider.get_attribute("aria-valuetext") == str(rate)
+        shown = row.locator(".viz-descent-loss").inner_text()
+        expected = f"{path.losses[-1]:.3g}" if path.ended is None else "not finite"
+        assert shown == expected or float(shown) == pytest.approx(path.losses[-1], rel=0.02, abs=1e-5)
+        assert len(lines.first.get_attribute("points").split()) == known
+    momentum_slider.focus()  # its arrows are its own, not the figure's
+    before = page.locator(".viz-range").input_value()
+    page.keyboard.press("ArrowLeft")
+    assert momentum_slider.input_value() == "29" and page.locator(".viz-range").input_value() == before
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []

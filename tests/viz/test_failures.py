@@ -1,7 +1,6 @@
 """``viz.traceback`` on errors of all kinds, and the figure in a browser."""
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import jax
@@ -74,24 +73,15 @@ def test_text_is_escaped():
     assert "<script" not in markup and "<b>" not in markup and "&amp;" in markup
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
-    figure = viz.traceback(fail(KINDS["axis"][0]))._repr_html_()
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figure}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
-        page = context.new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        folded, summary = page.locator("details li").first, page.locator("summary").first
-        assert not folded.is_visible()
-        summary.click()
-        assert folded.is_visible()
-        summary.focus()
-        page.keyboard.press("Enter")
-        assert not folded.is_visible()
-        box = page.locator(".viz-failure").bounding_box()
-        assert box["x"] >= 0 and box["x"] + box["width"] <= 390
-        browser.close()
+def test_in_a_browser(browser):
+    markup = viz.traceback(fail(KINDS["axis"][0]))._repr_html_()
+    page = browser.open(markup, scripts=False)
+    folded, summary = page.locator("details li").first, page.locator("summary").first
+    assert not folded.is_visible()
+    summary.click()
+    assert folded.is_visible()
+    summary.focus()
+    page.keyboard.press("Enter")
+    assert not folded.is_visible()
+    box = page.locator(".viz-failure").bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390

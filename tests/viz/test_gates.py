@@ -1,7 +1,6 @@
 """``viz.gates``: cells of all kinds, and the figure in a browser."""
 
 import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -197,39 +196,28 @@ def test_what_makes_no_sense_is_refused(wrong, error, said):
         wrong()
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     figure = shown("text")
-    text = f"<!doctype html><meta charset=utf-8><title>t</title>{figure._repr_html_() * 2}"
-    (tmp_path / "page.html").write_text(text)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        first, second = (page.locator(".viz-gates").nth(index) for index in range(2))
-        status, marker = first.locator(".viz-status"), first.locator(".viz-gates-marker")
-        assert status.inner_text() == "Step 7 of 7: blank"
-        first.locator(".viz-range").fill("0")
-        assert status.inner_text() == "Step 1 of 7: t"
-        assert float(marker.get_attribute("x")) == 74
-        f = figure.values["f"]
-        cells = first.locator("tbody tr").nth(0).locator("td").all_inner_texts()
-        assert cells == [f"{value:.2f}" for value in (f[0].min(), f[0].mean(), f[0].max())]
-        first.locator(".viz-next").click()
-        page.keyboard.press("ArrowRight")
-        assert status.inner_text() == "Step 3 of 7: blank"
-        veil = first.locator(".viz-gates-veil")
-        assert float(veil.get_attribute("x")) > 300 and float(veil.get_attribute("width")) > 300
-        page.keyboard.press("End")
-        assert first.locator(".viz-next").is_disabled()
-        assert second.locator(".viz-status").inner_text() == "Step 7 of 7: blank"
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator(".viz-bar:visible").count() == 0
-        assert page.locator("tbody td").first.inner_text() == f"{f[-1].min():.2f}"
-        browser.close()
+    markup = figure._repr_html_() * 2
+    page = browser.open(markup)
+    first, second = (page.locator(".viz-gates").nth(index) for index in range(2))
+    status, marker = first.locator(".viz-status"), first.locator(".viz-gates-marker")
+    assert status.inner_text() == "Step 7 of 7: blank"
+    first.locator(".viz-range").fill("0")
+    assert status.inner_text() == "Step 1 of 7: t"
+    assert float(marker.get_attribute("x")) == 74
+    f = figure.values["f"]
+    cells = first.locator("tbody tr").nth(0).locator("td").all_inner_texts()
+    assert cells == [f"{value:.2f}" for value in (f[0].min(), f[0].mean(), f[0].max())]
+    first.locator(".viz-next").click()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text() == "Step 3 of 7: blank"
+    veil = first.locator(".viz-gates-veil")
+    assert float(veil.get_attribute("x")) > 300 and float(veil.get_attribute("width")) > 300
+    page.keyboard.press("End")
+    assert first.locator(".viz-next").is_disabled()
+    assert second.locator(".viz-status").inner_text() == "Step 7 of 7: blank"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-bar:visible").count() == 0
+    assert page.locator("tbody td").first.inner_text() == f"{f[-1].min():.2f}"

@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -393,46 +392,34 @@ def test_the_functions_own_error_comes_through():
         viz.key_tree(raises, KEY)
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
-    figures = viz.key_tree(reused, KEY)._repr_html_() * 2 + viz.key_tree(samplers, KEY)._repr_html_()
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figures}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        figure, second = (page.locator(".viz-keys").nth(index) for index in range(2))
-        red, hidden = ".viz-keys-node.viz-keys-wrong", ".viz-keys-node.viz-later"
-        assert figure.locator(red).count() == 1 and figure.locator(hidden).count() == 0
-        figure.locator(".viz-previous").click()
-        assert figure.locator(red).count() == 0 and figure.locator(hidden).count() == 1
-        assert second.locator(red).count() == 1
-        page.keyboard.press("Home")
-        assert figure.locator(hidden).count() == 4 and figure.locator(".viz-previous").is_disabled()
-        page.keyboard.press("ArrowRight")
-        assert "split into 2" in figure.locator(".viz-status").inner_text()
-        figure.locator("input").fill("3")
-        assert "used wrongly" in figure.locator(".viz-status").inner_text()
-        figure.locator(".viz-scroll").focus()
-        for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
-            page.keyboard.press(key)
-        assert "split[1]" in figure.locator(".viz-status").inner_text()
-        assert figure.locator(".viz-keys-node.viz-keys-on").count() == 2
-        page.keyboard.press("Escape")
-        assert figure.locator(".viz-keys-on").count() == 0
-        figure.locator(".viz-keys-draw").first.click()
-        assert "normal" in figure.locator(".viz-status").inner_text()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert (
-            page.locator(".viz-keys-box").first.is_visible()
-            and page.locator(".viz-keys-why").first.is_visible()
-        )
-        assert not page.locator(".viz-bar").first.is_visible()
-        browser.close()
+def test_in_a_browser(browser):
+    markup = viz.key_tree(reused, KEY)._repr_html_() * 2 + viz.key_tree(samplers, KEY)._repr_html_()
+    page = browser.open(markup)
+    figure, second = (page.locator(".viz-keys").nth(index) for index in range(2))
+    red, hidden = ".viz-keys-node.viz-keys-wrong", ".viz-keys-node.viz-later"
+    assert figure.locator(red).count() == 1 and figure.locator(hidden).count() == 0
+    figure.locator(".viz-previous").click()
+    assert figure.locator(red).count() == 0 and figure.locator(hidden).count() == 1
+    assert second.locator(red).count() == 1
+    page.keyboard.press("Home")
+    assert figure.locator(hidden).count() == 4 and figure.locator(".viz-previous").is_disabled()
+    page.keyboard.press("ArrowRight")
+    assert "split into 2" in figure.locator(".viz-status").inner_text()
+    figure.locator("input").fill("3")
+    assert "used wrongly" in figure.locator(".viz-status").inner_text()
+    figure.locator(".viz-scroll").focus()
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    assert "split[1]" in figure.locator(".viz-status").inner_text()
+    assert figure.locator(".viz-keys-node.viz-keys-on").count() == 2
+    page.keyboard.press("Escape")
+    assert figure.locator(".viz-keys-on").count() == 0
+    figure.locator(".viz-keys-draw").first.click()
+    assert "normal" in figure.locator(".viz-status").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert (
+        page.locator(".viz-keys-box").first.is_visible() and page.locator(".viz-keys-why").first.is_visible()
+    )
+    assert not page.locator(".viz-bar").first.is_visible()

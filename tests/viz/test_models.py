@@ -3,7 +3,6 @@
 import collections
 import dataclasses
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import jax
@@ -295,35 +294,23 @@ def test_much_is_cut_short_and_text_escaped():
     assert "<script" not in markup and "<i>" not in markup
 
 
-def test_what_a_reader_sees(tmp_path):
+def test_what_a_reader_sees(browser):
     """The page as it is drawn, wide and narrow: every block's name in sight, nothing cut off, opened by keyboard."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
     model = nn.Series(nn.Linear(8), nn.Dropout(0.5), nn.Parallel(nn.Linear(3), nn.Linear(5)))
-    page_file = tmp_path / "page.html"
-    head = '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><body>'
-    page_file.write_text(head + viz.model(model, X)._repr_html_(), "utf-8")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        for width in (1000, 390):
-            page = browser.new_page(viewport={"width": width, "height": 800})
-            page.goto(page_file.as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
-            for title in ("Series", "Linear(8)", "Dropout(0.5)", "Parallel", "Linear(3)", "Linear(5)"):
-                assert page.get_by_text(title, exact=True).is_visible(), title
-            assert page.locator(".viz-model-arrow").get_by_text("float32[2,8]", exact=True).first.is_visible()
-            assert page.get_by_text("128 B", exact=True).is_visible()
-            assert not page.get_by_text("[0]['kernel']", exact=True).is_visible()
-            beside = [
-                page.get_by_text(text, exact=True).bounding_box() for text in ("Linear(3)", "Linear(5)")
-            ]
-            assert (abs(beside[0]["y"] - beside[1]["y"]) < 2) == (width == 1000)
-            bar = page.locator(".viz-model-bytes").nth(1)
-            assert "rgb(0, 114, 178)" in bar.evaluate("e => getComputedStyle(e).backgroundImage")
-            page.locator("summary").nth(1).focus()
-            page.keyboard.press("Enter")
-            assert page.get_by_text("[0]['kernel']", exact=True).is_visible()
-            assert page.get_by_text("dot_general", exact=True).first.is_visible()
-            page.close()
-        browser.close()
+    for width in (1000, 390):
+        page = browser.open(viz.model(model, X)._repr_html_(), width=width)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for title in ("Series", "Linear(8)", "Dropout(0.5)", "Parallel", "Linear(3)", "Linear(5)"):
+            assert page.get_by_text(title, exact=True).is_visible(), title
+        assert page.locator(".viz-model-arrow").get_by_text("float32[2,8]", exact=True).first.is_visible()
+        assert page.get_by_text("128 B", exact=True).is_visible()
+        assert not page.get_by_text("[0]['kernel']", exact=True).is_visible()
+        beside = [page.get_by_text(text, exact=True).bounding_box() for text in ("Linear(3)", "Linear(5)")]
+        assert (abs(beside[0]["y"] - beside[1]["y"]) < 2) == (width == 1000)
+        bar = page.locator(".viz-model-bytes").nth(1)
+        assert "rgb(0, 114, 178)" in bar.evaluate("e => getComputedStyle(e).backgroundImage")
+        page.locator("summary").nth(1).focus()
+        page.keyboard.press("Enter")
+        assert page.get_by_text("[0]['kernel']", exact=True).is_visible()
+        assert page.get_by_text("dot_general", exact=True).first.is_visible()
+        page.close()

@@ -109,36 +109,168 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     assert body.count("<tr>") == 1 + len(sizes.FORMATS)
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     figure = viz.ranges(jnp.array([1e-9, 1e-6, 0.5]))._repr_html_()
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figure * 2}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        first, second = (page.locator(".viz-ranges").nth(index) for index in range(2))
-        row = first.locator("tbody tr").nth(2)  # float16
-        bar = first.locator(".viz-ranges-bars rect").first
-        assert row.inner_text().split() == ["float16", "33.3%", "33.3%", "none"]
-        before = bar.bounding_box()["x"]
-        first.locator("input").fill("15")
-        assert row.inner_text().split() == ["float16", "none", "33.3%", "none"]
-        assert "2 to the power of 15: 32,768." in first.locator(".viz-status").inner_text()
-        assert bar.bounding_box()["x"] > before + 50
-        first.locator("input").focus()
-        page.keyboard.press("End")
-        assert row.inner_text().split() == ["float16", "none", "none", "33.3%"]
-        assert first.locator(".viz-next").is_disabled()
-        assert second.locator(".viz-status").inner_text() == "The numbers as they are."
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert (
-            page.locator("tbody tr:visible").count() == 10 and page.locator(".viz-bar:visible").count() == 0
+    markup = figure * 2
+    page = browser.open(markup)
+    first, second = (page.locator(".viz-ranges").nth(index) for index in range(2))
+    row = first.locator("tbody tr").nth(2)  # float16
+    bar = first.locator(".viz-ranges-bars rect").first
+    assert row.inner_text().split() == ["float16", "33.3%", "33.3%", "none"]
+    before = bar.bounding_box()["x"]
+    first.locator("input").fill("15")
+    assert row.inner_text().split() == ["float16", "none", "33.3%", "none"]
+    assert "2 to the power of 15: 32,768." in first.locator(".viz-status").inner_text()
+    assert bar.bounding_box()["x"] > before + 50
+    first.locator("input").focus()
+    page.keyboard.press("End")
+    assert row.inner_text().split() == ["float16", "none", "none", "33.3%"]
+    assert first.locator(".viz-next").is_disabled()
+    assert second.locator(".viz-status").inner_text() == "The numbers as they are."
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator("tbody tr:visible").count() == 10 and page.locator(".viz-bar:visible").count() == 0
+
+
+@pytest.mark.parametrize("wrong", [5, (5,), (1, 2), (9, 2), (5, 0), (5, 24), (5.0, 2), ("5", 2), "float16"])
+def test_bits_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match="exponent bits from 2 to 8 and fraction bits from 1 to 23, such as"):
+        viz.ranges(X, tune=wrong)
+
+
+# Exponent and fraction bits, and the format that has them.
+BITS = {
+    (8, 23): np.float32,
+    (8, 7): ml_dtypes.bfloat16,
+    (5, 10): np.float16,
+    (5, 2): ml_dtypes.float8_e5m2,
+    (4, 3): ml_dtypes.float8_e4m3,
+    (3, 4): ml_dtypes.float8_e3m4,
+}
+
+
+def edges(bits):
+    """Numbers around those at which rounding changes, and some that lie anywhere."""
+    form = sizes.Format.of_bits(*bits)
+    gap = 2.0 ** (np.floor(np.log2(form.largest)) - form.fraction)
+    steps = 1 + np.arange(9) / 2.0 ** (form.fraction + 1)
+    places = [
+        form.smallest / 2,
+        1.5 * form.smallest,
+        form.normal - form.smallest / 2,
+        form.normal,
+        form.largest,
+    ]
+    places = np.concatenate([places, [form.largest + gap / 2, form.largest - gap / 2], steps, 5 * steps])
+    return np.concatenate([places, np.nextafter(places, 0), np.nextafter(places, np.inf), np.abs(SPREAD)])
+
+
+def test_the_page_rounds_as_the_formats_do(browser):
+    page = browser.open(viz.ranges(X, tune=(5, 2))._repr_html_())
+    script = Path(viz.__file__).with_name("_ranges.js").read_text(encoding="utf-8")
+    functions = script[script.index("function rounded") : script.index("function percent")]
+
+    def on_the_page(name, *arguments):
+        return page.evaluate(f"arguments => {{ {functions} return {name}(...arguments) }}", list(arguments))
+
+    def in_a_row(values, exponent, fraction):
+        call = "arguments[0].map(x => rounded(x, arguments[1], arguments[2]))"
+        found = page.evaluate(
+            f"arguments => {{ {functions} return {call} }}", [values.tolist(), exponent, fraction]
         )
-        browser.close()
+        return np.array(found, float)
+
+    for bits, dtype in BITS.items():
+        values = edges(bits)
+        with np.errstate(over="ignore"):
+            cast = _rounded(values, dtype)
+        np.testing.assert_array_equal(in_a_row(values, *bits), cast, err_msg=str(bits))
+        share = sizes._tuned(values, bits).share
+        found = on_the_page("counts", values.tolist(), 1, *bits)
+        assert (found["zero"], found["subnormal"], found["large"]) == (
+            share.zero, share.subnormal, share.too_large
+        )  # fmt: skip
+        assert found["exact"] == np.sum(cast == values)
+    for bits in [
+        (8, 10),
+        (6, 9),
+        (5, 1),
+        (7, 16),
+    ]:  # no format of JAX's, but an operation: it flushes subnormals
+        form, values = sizes.Format.of_bits(*bits), edges(bits).astype(np.float32)
+        values = values[(values >= form.normal) & (values > 0)]
+        expected = jax.lax.reduce_precision(values, *bits)
+        np.testing.assert_array_equal(in_a_row(values.astype(np.float64), *bits), expected, err_msg=str(bits))
+
+
+def test_a_format_is_chosen_on_the_page(browser):
+    numbers = jnp.array([1e-9, 1e-6, 0.5, 3000.0])
+    figure = viz.ranges(numbers, tune=(5, 2))
+    assert repr(figure).splitlines()[-1].split() == ["yours,", "5", "+", "2", "50.0%", "none", "none"]
+    markup = figure._repr_html_()
+    page = browser.open(markup * 2)
+    first, second = (page.locator(".viz-ranges").nth(index) for index in range(2))
+    row, said, formats = (first.locator(s) for s in (".viz-ranges-own", ".viz-ranges-said", "select"))
+    exponent, fraction = (first.get_by_label(name) for name in ("exponent bits", "fraction bits"))
+    assert row.inner_text().split() == ["yours", "50.0%", "none", "none"]
+    assert formats.input_value() == "float8_e5m2" and "8 in all, as float8_e5m2 has" in said.inner_text()
+    bands = first.locator(".viz-ranges-band")
+    for name in ("float32", "bfloat16", "float16"):  # as the rows of the same formats
+        formats.select_option(name)
+        for power in ("0", "9"):
+            first.locator(".viz-range").fill(power)
+            twin = first.locator("tbody tr").filter(has=page.get_by_text(name, exact=True)).first
+            assert row.inner_text().split()[1:] == twin.inner_text().split()[1:]
+        at = ["float32", "bfloat16", "float16"].index(name)
+        ours, theirs = bands.last.bounding_box(), bands.nth(at).bounding_box()
+        assert [ours[k] for k in ("x", "width")] == pytest.approx(
+            [theirs[k] for k in ("x", "width")], abs=0.2
+        )
+    first.locator(".viz-range").fill("0")
+    exponent.fill("4")
+    assert (
+        formats.input_value() == "bits of your own"
+        and "4 exponent bits and 10 fraction bits" in said.inner_text()
+    )
+    assert row.inner_text().split() == ["yours", "50.0%", "none", "25.0%"]
+    assert "kept exactly: 25.0%" in said.inner_text() and "1 part in 2,048" in said.inner_text()
+    fraction.focus()  # its arrows are its own
+    page.keyboard.press("ArrowLeft")
+    assert fraction.input_value() == "9" and first.locator(".viz-range").input_value() == "0"
+    formats.focus()
+    page.keyboard.press("End")
+    assert formats.input_value() == "float8_e3m4" and exponent.input_value() == "3"
+    assert second.locator("select").input_value() == "float8_e5m2"
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-tune:visible").count() == page.locator(".viz-ranges-said:visible").count() == 0
+    assert page.locator(".viz-ranges-own").inner_text().split() == ["yours", "50.0%", "none", "none"]
+
+
+def test_of_very_many_numbers_the_page_keeps_some(browser):
+    many = np.exp2(DRAW.uniform(-40, 20, size=300_000))
+    for numbers, kept in ((many, 2000), (many.astype(np.float32), 4000)):
+        figure = viz.ranges(numbers, tune=(5, 10))
+        assert len(figure.tuned.kept) == kept and figure.tuned.kept.itemsize * kept == sizes.KEPT
+        markup = figure._repr_html_()
+        assert len(markup) < 60_000 and f"rounds {kept:,} of the numbers" in markup
+        shares = [figure.tuned.share.zero / len(numbers), figure.tuned.kept_share.zero / kept]
+        assert shares[0] == pytest.approx(shares[1], abs=1 / kept)
+        row = browser.open(markup).locator(".viz-ranges-own").inner_text()
+        assert float(row.split()[1].strip("%")) == pytest.approx(100 * shares[0], abs=0.1)
+
+
+@pytest.mark.parametrize("tree", [(), jnp.zeros(3), np.array([1e-300, 1e300])])
+def test_few_numbers_and_odd_ones_are_rounded_too(browser, tree):
+    page = browser.open(viz.ranges(tree, tune=(8, 23))._repr_html_())
+    found, at = page.locator(".viz-ranges-own").inner_text(), page.locator("tbody tr").first.inner_text()
+    assert found.split()[1:] == at.split()[1:] and browser.errors == []
+
+
+def test_letters_can_be_read_on_a_telephone(browser):
+    page = browser.open(viz.ranges(X, tune=(5, 2))._repr_html_())
+    smallest = page.evaluate(
+        "Math.min(...[...document.querySelectorAll('.viz-ranges-drawing :is(text,tspan)')].map(letters => "
+        "parseFloat(getComputedStyle(letters).fontSize) * letters.ownerSVGElement.getScreenCTM().a))"
+    )
+    assert smallest >= 9

@@ -15,6 +15,7 @@ import pytest
 
 from mlax_tutorial import viz
 from mlax_tutorial.viz import style
+from mlax_tutorial.viz.show import MIXED
 
 GROUNDS = {
     "white": "#ffffff",
@@ -64,6 +65,22 @@ def contrast(one, two):
 @pytest.mark.parametrize("colour", style.COLOURS)
 def test_colours_stand_out(colour, ground):
     assert contrast(colour, GROUNDS[ground]) >= 3
+
+
+@pytest.mark.parametrize(("ink", "ground"), [("#22252b", "#fdfcf9"), ("#dfe3ea", "#15181e")])
+@pytest.mark.parametrize("colour", MIXED)
+def test_letters_stand_out_more(colour, ink, ground):
+    """Their colour is mixed with the ink of the page, and marks have it as it is."""
+    fig, ax = style.subplots(figsize=(3, 2))
+    ax.text(0.5, 0.5, "here", color=colour)
+    ax.plot([0, 1], [0, 1], color=colour)
+    markup = viz.show(fig, alt="A word on a line.").markup
+    (letters,) = re.findall(r'<text[^>]*style="[^"]*?fill:([^;"]*)[^>]*>here', markup)
+    mixed, share = re.fullmatch(r"color-mix\(in srgb,(#\w{6}) (\d+)%,currentColor\)", letters).groups()
+    assert mixed == colour and f"stroke:{colour}" in markup
+    parts = [[int(each[i : i + 2], 16) for i in (1, 3, 5)] for each in (mixed, ink)]
+    blend = [round((int(share) * a + (100 - int(share)) * b) / 100) for a, b in zip(*parts)]
+    assert contrast("#{:02x}{:02x}{:02x}".format(*blend), ground) >= 4.5
 
 
 def test_the_measure_of_contrast_is_right():

@@ -3,7 +3,6 @@
 import functools
 import re
 import time
-from pathlib import Path
 from xml.etree import ElementTree
 
 import jax
@@ -271,34 +270,23 @@ def test_names_are_escaped():
     well_formed(figure._repr_html_())
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     figure = viz.timeline({"first": donates, "second": donates}, step=donating, wait=float)
-    page_text = f"<!doctype html><meta charset=utf-8><title>t</title>{figure._repr_html_()}"
-    (tmp_path / "page.html").write_text(page_text)
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_context(viewport={"width": 390, "height": 800}).new_page()
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        status, marked = page.locator(".viz-status"), page.locator("i.viz-now")
-        assert "Step through the calls" in status.inner_text() and marked.count() == 0
-        page.locator(".viz-next").focus()
-        page.keyboard.press("ArrowRight")
-        assert status.inner_text().startswith("first: step, call 1.") and marked.count() == 2
-        page.keyboard.press("ArrowRight")
-        assert "nothing to do" in status.inner_text() and marked.count() == 1
-        page.keyboard.press("End")
-        assert status.inner_text().startswith("second: wait, call 5.")
-        lanes = [lane.bounding_box() for lane in page.locator(".viz-time-lane").all()]
-        assert len(lanes) == 4 and all(box["width"] > 200 and box["height"] > 15 for box in lanes)
-        bars = [bar.bounding_box() for bar in page.locator(".viz-time-lane").first.locator("i").all()]
-        assert len(bars) == 10 and all(box["width"] >= 1 and box["x"] >= lanes[0]["x"] - 1 for box in bars)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator("tbody tr:visible").count() == 4 and page.locator(".viz-bar:visible").count() == 0
-        browser.close()
+    markup = figure._repr_html_()
+    page = browser.open(markup)
+    status, marked = page.locator(".viz-status"), page.locator("i.viz-now")
+    assert "Step through the calls" in status.inner_text() and marked.count() == 0
+    page.locator(".viz-next").focus()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text().startswith("first: step, call 1.") and marked.count() == 2
+    page.keyboard.press("ArrowRight")
+    assert "nothing to do" in status.inner_text() and marked.count() == 1
+    page.keyboard.press("End")
+    assert status.inner_text().startswith("second: wait, call 5.")
+    lanes = [lane.bounding_box() for lane in page.locator(".viz-time-lane").all()]
+    assert len(lanes) == 4 and all(box["width"] > 200 and box["height"] > 15 for box in lanes)
+    bars = [bar.bounding_box() for bar in page.locator(".viz-time-lane").first.locator("i").all()]
+    assert len(bars) == 10 and all(box["width"] >= 1 and box["x"] >= lanes[0]["x"] - 1 for box in bars)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator("tbody tr:visible").count() == 4 and page.locator(".viz-bar:visible").count() == 0

@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -382,40 +381,29 @@ def test_a_tracer_of_others_is_put_back():
         sys.settrace(before)
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
-    figures = viz.trace(plain, F)._repr_html_() * 2 + viz.trace(raises, F)._repr_html_()
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figures}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        figure, second, third = (page.locator(".viz-trace").nth(index) for index in range(3))
-        hidden = ".viz-trace-equations > .viz-later"
-        assert figure.locator(hidden).count() == 3
-        figure.locator(".viz-next").click()
-        assert figure.locator(hidden).count() == 2 and second.locator(hidden).count() == 3
-        assert "adds 1 equation" in figure.locator(".viz-status").inner_text()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("End")
-        assert figure.locator(hidden).count() == 0 and figure.locator(".viz-next").is_disabled()
-        figure.locator(".viz-previous").click()
-        assert figure.locator(hidden).count() == 1
-        figure.locator("input").fill("0")
-        assert figure.locator(hidden).count() == 3
-        assert not figure.locator(".viz-trace-program").is_visible()
-        figure.locator(".viz-trace-toggle").click()
-        assert figure.locator(".viz-trace-program").is_visible()
-        assert not figure.locator(".viz-trace-panes").is_visible()
-        third.locator("input").fill("3")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator(".viz-trace-equations code").first.is_visible()
-        assert not page.locator(".viz-bar").first.is_visible()
-        browser.close()
+def test_in_a_browser(browser):
+    markup = viz.trace(plain, F)._repr_html_() * 2 + viz.trace(raises, F)._repr_html_()
+    page = browser.open(markup)
+    figure, second, third = (page.locator(".viz-trace").nth(index) for index in range(3))
+    hidden = ".viz-trace-equations > .viz-later"
+    assert figure.locator(hidden).count() == 3
+    figure.locator(".viz-next").click()
+    assert figure.locator(hidden).count() == 2 and second.locator(hidden).count() == 3
+    assert "adds 1 equation" in figure.locator(".viz-status").inner_text()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("End")
+    assert figure.locator(hidden).count() == 0 and figure.locator(".viz-next").is_disabled()
+    figure.locator(".viz-previous").click()
+    assert figure.locator(hidden).count() == 1
+    figure.locator("input").fill("0")
+    assert figure.locator(hidden).count() == 3
+    assert not figure.locator(".viz-trace-program").is_visible()
+    figure.locator(".viz-trace-toggle").click()
+    assert figure.locator(".viz-trace-program").is_visible()
+    assert not figure.locator(".viz-trace-panes").is_visible()
+    third.locator("input").fill("3")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-trace-equations code").first.is_visible()
+    assert not page.locator(".viz-bar").first.is_visible()

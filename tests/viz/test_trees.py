@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import functools
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import jax
@@ -194,35 +193,23 @@ def test_sizes_are_readable():
     assert in_bytes(10**18) == "1e+03 PB"
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def test_in_a_browser(browser):
     model = {"layers": [{"kernel": jnp.ones((784, 512)), "bias": jnp.zeros(512)} for _ in range(12)]}
-    figures = viz.tree(model, "model")._repr_html_() + viz.tree(model["layers"][0])._repr_html_()
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{figures}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_context(
-            java_script_enabled=False, viewport={"width": 390, "height": 800}
-        ).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        figure = page.locator(".viz-tree").first
-        kernels = figure.locator("code", has_text="['kernel']")
-        assert kernels.count() == 12 and not kernels.first.is_visible()
-        layer = figure.locator("summary", has_text="[0]").first
-        layer.click()
-        assert kernels.first.is_visible() and not kernels.nth(1).is_visible()
-        layer.focus()
-        page.keyboard.press("Enter")
-        assert not kernels.first.is_visible()
-        page.keyboard.press("Tab")
-        page.keyboard.press("Space")
-        assert kernels.nth(1).is_visible()
-        boxes = [box.bounding_box() for box in page.locator(".viz-tree").all()]
-        assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
-        ends = [box.bounding_box() for box in figure.locator(".viz-tree-bytes").all() if box.is_visible()]
-        assert len({round(box["x"] + box["width"]) for box in ends}) == 1, (
-            "the column of bytes is not straight"
-        )
-        browser.close()
+    markup = viz.tree(model, "model")._repr_html_() + viz.tree(model["layers"][0])._repr_html_()
+    page = browser.open(markup, scripts=False)
+    figure = page.locator(".viz-tree").first
+    kernels = figure.locator("code", has_text="['kernel']")
+    assert kernels.count() == 12 and not kernels.first.is_visible()
+    layer = figure.locator("summary", has_text="[0]").first
+    layer.click()
+    assert kernels.first.is_visible() and not kernels.nth(1).is_visible()
+    layer.focus()
+    page.keyboard.press("Enter")
+    assert not kernels.first.is_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    assert kernels.nth(1).is_visible()
+    boxes = [box.bounding_box() for box in page.locator(".viz-tree").all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+    ends = [box.bounding_box() for box in figure.locator(".viz-tree-bytes").all() if box.is_visible()]
+    assert len({round(box["x"] + box["width"]) for box in ends}) == 1, "the column of bytes is not straight"

@@ -164,6 +164,21 @@ def test_a_listing():
         (lambda: viz.convolution(nn.F(lambda x: x / 0), jnp.ones((9, 1))), ValueError, "ordinary numbers"),
         (lambda: viz.convolution(nn.Conv(1, (3,)), jnp.ones((9, 1))).sees(7), ValueError, "got the place"),
         (lambda: viz.convolution(nn.Conv(1, (30,)), jnp.ones((9, 1))), nn.LayerError, "does not fit"),
+        (lambda: tuned(nn.Conv(1, (3,), padding="SAME"), jnp.ones((9, 1))), ValueError, "without padding"),
+        (lambda: tuned(nn.Conv(1, (3, 2)), jnp.ones((9, 9, 1))), ValueError, "the same along each axis"),
+        (lambda: tuned(nn.F(diagonal), jnp.ones((5, 4, 1))), ValueError, "without padding"),
+        (
+            lambda: tuned(nn.Series(nn.Conv(1, (3,)), nn.Conv(1, (3,))), jnp.ones((9, 1))),
+            ValueError,
+            "needs one layer",
+        ),
+        (
+            lambda: tuned(nn.Conv(1, (3,)), jax.ShapeDtypeStruct((9, 1), jnp.float32)),
+            ValueError,
+            "the numbers of x",
+        ),
+        (lambda: tuned(nn.Conv(1, (3,)), jnp.full((9, 1), jnp.nan)), ValueError, "finite numbers"),
+        (lambda: tuned(nn.Conv(1, (3, 3)), jnp.ones((33, 33, 1))), ValueError, "1,024 places"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong, error, said):
@@ -171,54 +186,102 @@ def test_what_makes_no_sense_is_refused(wrong, error, said):
         wrong()
 
 
-def test_in_a_browser(tmp_path):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    if not Path("/usr/bin/chromium").is_file():
-        pytest.skip("no browser at /usr/bin/chromium")
+def tuned(model, x):
+    return viz.convolution(model, x, tune=True)
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 2), (9, 12, 1), (15, 3)])
+def test_the_reader_sets_kernel_size_stride_and_dilation(browser, shape):
+    """What the page computes is what JAX computes, to 1e-5, and what it shows follows from it."""
+    axes, x = len(shape) - 1, jax.random.normal(jax.random.key(0), shape)
+    model = nn.Conv(1, (2,) * axes, strides=3, dilation=2)
+    figure = tuned(model, x)
+    markup = figure._repr_html_()
+    assert len(markup) < 60_000
+    page = browser.open(markup)
+    script = Path(viz.__file__).with_name("_convolution.js").read_text(encoding="utf-8")
+    slide = script[: script.index("function begin")]
+    values = page.evaluate("JSON.parse(document.querySelector('.viz-convolution').dataset.figure).tune")
+    sliders = [page.get_by_role("slider", name=name) for name in ("kernel size", "stride", "dilation")]
+    status, grids = page.locator(".viz-status"), page.locator(".viz-convolution-grid svg")
+    assert [slider.input_value() for slider in sliders] == ["2", "3", "2"]
+    assert page.locator(".viz-convolution-grid p").last.inner_text().startswith("kernel 2")
+    for setting in [(2, 3, 2), (3, 1, 1), (1, 4, 3), (7, 2, 1), (4, 1, 4), (2, 2, 4)]:
+        size, stride, dilation = setting
+        for slider, value in zip(sliders, setting):
+            slider.fill(str(value))
+        kernel = jnp.full((size,) * axes + (shape[-1], 1), 1 / (size**axes * shape[-1]))
+        spatial = "HW"[2 - axes :]
+        expected = lax.conv_general_dilated(
+            x[None], kernel, (stride,) * axes, "VALID", rhs_dilation=(dilation,) * axes, precision="highest",
+            dimension_numbers=(f"N{spatial}C", f"{spatial}IO", f"N{spatial}C"),
+        )[0, ..., 0]  # fmt: skip
+        rows_and_columns = [1, *shape[:-1]][-2:]
+        found = page.evaluate(
+            f"(all) => {{ {slide} return slide(...all) }}", [values, rows_and_columns, axes == 1, *setting]
+        )
+        assert found["shape"][2 - axes :] == list(expected.shape)
+        np.testing.assert_allclose(np.array(found["values"], float), np.ravel(expected), atol=1e-5)
+        said = page.locator(".viz-convolution-grid p").last.inner_text().split()
+        if not expected.size:
+            assert "there is no output" in status.inner_text() and not grids.last.is_visible()
+            assert page.locator(".viz-next").is_disabled()
+            continue
+        assert said[said.index("output") + 1 :: 2] == [str(n) for n in expected.shape]
+        assert grids.last.locator(".viz-convolution-values rect").count() == expected.size
+        sight = viz.convolution(nn.Conv(1, (size,) * axes, strides=stride, dilation=dilation), x)
+        for output in (0, expected.size - 1):
+            page.locator(".viz-range").fill(str(output))
+            ways = sight.sees(*np.unravel_index(output, expected.shape))
+            assert grids.first.locator(".viz-convolution-on rect").count() == np.count_nonzero(ways)
+            shown = float(status.inner_text().split("Their mean is ")[1])
+            assert shown == pytest.approx(float(np.ravel(expected)[output]), rel=0.006, abs=1e-5)
+        assert page.locator(".viz-next").is_disabled()  # the last one
+        window = " x ".join([str(dilation * (size - 1) + 1)] * axes)
+        assert page.locator("tbody td").first.inner_text() == window
+    sliders[1].focus()  # its arrows are its own, not the figure's
+    before = status.inner_text()
+    page.keyboard.press("ArrowLeft")
+    assert sliders[1].get_attribute("aria-valuetext") == "1" and status.inner_text() != before
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-tune:visible").count() == 0 and page.locator("svg rect").count() > 1
+
+
+def test_in_a_browser(browser):
     model = nn.Series(nn.Conv(4, (3, 3), padding="SAME"), nn.MaxPool((2, 2)))
     figures = [
         viz.convolution(model, jnp.ones((8, 6, 1))),
         viz.convolution(nn.Conv(1, (3,), dilation=2), jnp.ones((9, 1))),
         viz.convolution(nn.F(diagonal), jnp.ones((4, 4, 1))),
     ]
-    text = "".join(figure._repr_html_() for figure in figures)
-    (tmp_path / "page.html").write_text(f"<!doctype html><meta charset=utf-8><title>t</title>{text}")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        errors = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "page.html").as_uri())
-        first, line, other = (page.locator(".viz-convolution").nth(index) for index in range(3))
-        status = first.locator(".viz-status")
-        assert status.inner_text().startswith(
-            "The output at row 2, column 1 sees rows 3 to 6 and columns 1 to 4"
-        )
-        assert "16 of 48 inputs" in status.inner_text()
-        first.locator(".viz-range").fill("0")
-        assert "rows 0 to 2 and columns 0 to 2: 9 of 48 inputs, 16 from the middle" in status.inner_text()
-        assert first.locator("svg").nth(0).locator("rect").count() == 9
-        assert first.locator("svg").nth(1).locator("rect").count() == 4
-        first.locator(".viz-next").click()
-        page.keyboard.press("ArrowRight")
-        assert status.inner_text().startswith("The output at row 0, column 2")
-        last = first.locator("svg").nth(2)
-        last.scroll_into_view_if_needed()
-        box = last.bounding_box()
-        page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + 0.9 * box["height"])
-        assert status.inner_text().startswith("The output at row 3, column 1")
-        ways = figures[0].sees(3, 1)
-        assert first.locator("svg").nth(0).locator("rect").count() == np.count_nonzero(ways)
-        line.locator(".viz-range").fill("1")
-        assert (
-            line.locator(".viz-status").inner_text()
-            == "The output at place 1 sees places 1 to 5: 3 of 9 inputs"
-        )
-        other.locator(".viz-range").fill("0")
-        assert "2 of 16 inputs" in other.locator(".viz-status").inner_text()
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and errors == []
-        page = browser.new_context(java_script_enabled=False).new_page()
-        page.goto((tmp_path / "page.html").as_uri())
-        assert page.locator(".viz-bar:visible").count() == 0
-        assert page.locator("svg").nth(0).locator("rect").count() == 16
-        browser.close()
+    markup = "".join(figure._repr_html_() for figure in figures)
+    page = browser.open(markup)
+    first, line, other = (page.locator(".viz-convolution").nth(index) for index in range(3))
+    status = first.locator(".viz-status")
+    assert status.inner_text().startswith("The output at row 2, column 1 sees rows 3 to 6 and columns 1 to 4")
+    assert "16 of 48 inputs" in status.inner_text()
+    first.locator(".viz-range").fill("0")
+    assert "rows 0 to 2 and columns 0 to 2: 9 of 48 inputs, 16 from the middle" in status.inner_text()
+    assert first.locator("svg").nth(0).locator("rect").count() == 9
+    assert first.locator("svg").nth(1).locator("rect").count() == 4
+    first.locator(".viz-next").click()
+    page.keyboard.press("ArrowRight")
+    assert status.inner_text().startswith("The output at row 0, column 2")
+    last = first.locator("svg").nth(2)
+    last.scroll_into_view_if_needed()
+    box = last.bounding_box()
+    page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + 0.9 * box["height"])
+    assert status.inner_text().startswith("The output at row 3, column 1")
+    ways = figures[0].sees(3, 1)
+    assert first.locator("svg").nth(0).locator("rect").count() == np.count_nonzero(ways)
+    line.locator(".viz-range").fill("1")
+    assert (
+        line.locator(".viz-status").inner_text() == "The output at place 1 sees places 1 to 5: 3 of 9 inputs"
+    )
+    other.locator(".viz-range").fill("0")
+    assert "2 of 16 inputs" in other.locator(".viz-status").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+    page = browser.open(markup, scripts=False)
+    assert page.locator(".viz-bar:visible").count() == 0
+    assert page.locator("svg").nth(0).locator("rect").count() == 16
