@@ -2,7 +2,8 @@
 
     .venv/bin/python -m examples.fashion_mlp                 # train, test, and print the accuracy
     .venv/bin/python -m examples.fashion_mlp --validate      # for tuning: hold out 5,000 training images instead
-    .venv/bin/python -m examples.fashion_mlp --record        # both, and write examples/results/fashion_mlp.json
+    .venv/bin/python -m examples.fashion_mlp --seeds 5       # five trainings, their mean and its interval
+    .venv/bin/python -m examples.fashion_mlp --seeds 5 --record   # validate, train, test, and write the record
     .venv/bin/python -m examples.fashion_mlp --checkpoints DIR   # go on from what lies there, bit for bit
 
 The loop is the one that the book's chapter on it builds. The settings below were chosen on the held-out images alone; the test images
@@ -11,11 +12,7 @@ are looked at once, at the end.
 
 import argparse
 import contextlib
-import datetime
-import json
 import math
-import os
-import platform
 import sys
 import time
 from pathlib import Path
@@ -24,12 +21,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import scipy.stats
 
+from examples import fashion, recording
 from examples.checkpoints import resume, save
-from mlax_tutorial import data, nn, optim, saving, training
+from mlax_tutorial import nn, optim, saving, training
 
-RESULT = Path(__file__).parent / "results" / "fashion_mlp.json"
-HELD_OUT = 5_000
 BATCH_SIZE = 128
 PEAK_LEARNING_RATE = 0.05
 MOMENTUM = 0.9
@@ -88,7 +85,8 @@ def train(train_set, test_set, epochs, seed, watch=False, directory=None):
     """Train; then, or with ``watch`` after each epoch, test.
 
     Args:
-      directory: where a checkpoint is written after each epoch, and training goes on from the last one.
+      directory: where a checkpoint is written after each epoch, and training goes on from the last one. Beside it, in a file of
+        the same name with ``.jsonl`` behind it, stands a line for each epoch.
 
     Returns:
       The accuracies on the test set, of one epoch each, the last one last; and the mean loss of each epoch.
@@ -100,9 +98,12 @@ def train(train_set, test_set, epochs, seed, watch=False, directory=None):
     state = training.State(trainables, non_trainables, optimizer(0).init(trainables))
     run, losses, accuracies = {"state": state, "key": key, "epoch": 0}, [], []
     evaluate, test_arrays = training.make_evaluation(MODEL, training.is_right), on_device(test_set)
-    with saving.Checkpoints(directory) if directory else contextlib.nullcontext() as checkpoints:
-        if checkpoints is not None:
+    with contextlib.ExitStack() as stack:
+        checkpoints = log = None
+        if directory:
+            checkpoints = stack.enter_context(saving.Checkpoints(directory))
             run, losses = resume(checkpoints, run, (epochs, seed))
+            log = stack.enter_context(training.Log(f"{directory}.jsonl", after=run["epoch"]))
         while run["epoch"] < epochs:
             run, value = run_epoch(step, optimizer(run["epoch"]), run, images, labels)
             losses.append(value)
@@ -112,85 +113,83 @@ def train(train_set, test_set, epochs, seed, watch=False, directory=None):
                     float(evaluate(run["state"].trainables, run["state"].non_trainables, *test_arrays))
                 )
                 line += f", accuracy {accuracies[-1]:.2%}"
-            print(line)
+            print(line, flush=True)
             if checkpoints is not None:
                 save(checkpoints, run, losses, (epochs, seed))
+                log.write(run["epoch"], {"loss": value})
     if not watch:
         accuracies.append(float(evaluate(run["state"].trainables, run["state"].non_trainables, *test_arrays)))
     return accuracies, losses
 
 
-def hold_out(train_set):
-    """The last 5,000 training images stand in for the test set."""
-    images, labels = train_set
-    return (
-        data.Images(images[:-HELD_OUT], labels[:-HELD_OUT]),
-        data.Images(images[-HELD_OUT:], labels[-HELD_OUT:]),
-    )
+def interval(accuracies):
+    """Half the width of the 95 % interval of a mean over seeds, by Student's t; None for a single one."""
+    if len(accuracies) < 2:
+        return None
+    return float(scipy.stats.t.ppf(0.975, len(accuracies) - 1) * scipy.stats.sem(accuracies))
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="where the whole set's four files are, or shall be put")
-    parser.add_argument("--embedded", action="store_true", help="for a quick look: the part in the package")
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--seeds", type=int, default=1, help="how many trainings, with successive seeds")
+    fashion.add_options(parser)
     parser.add_argument(
-        "--checkpoints", type=Path, help="a directory: save after each epoch, resume from the last"
+        "--checkpoints",
+        type=Path,
+        help="a directory: save after each epoch of each seed, resume from the last",
     )
     parser.add_argument("--validate", action="store_true", help="test on held-out training images")
     parser.add_argument(
-        "--record", action="store_true", help="validate, train on all, test, write the result"
+        "--record", action="store_true", help="validate, train on all, test, write the record"
     )
     options = parser.parse_args(arguments)
-    if options.epochs < 1:
-        parser.error(f"--epochs must be at least 1, got {options.epochs}")
+    if options.epochs < 1 or options.seeds < 1:
+        parser.error(f"--epochs and --seeds must be at least 1, got {options.epochs} and {options.seeds}")
     if options.record and (options.validate or options.embedded):
         parser.error("--record is for the whole set, and validates by itself")
-    if options.checkpoints and (options.record or options.validate):
-        parser.error("--checkpoints is for one training, of all training images")
-    try:
-        if options.embedded and options.folder:
-            raise data.DataError("--folder is for the whole set, --embedded for the part in the package")
-        train_set, test_set = data.fashion_mnist(whole=not options.embedded, folder=options.folder)
-    except data.DataError as error:
-        parser.exit(1, f"{error}\n")
+    if options.checkpoints and options.validate:
+        parser.error("--checkpoints is for trainings on all training images")
+    train_set, test_set = fashion.load(parser, options)
 
     held_out = []
     if options.validate or options.record:
-        held_out, _ = train(*hold_out(train_set), options.epochs, options.seed, watch=True)
-        print(f"accuracy on {HELD_OUT:,} held-out training images: {held_out[-1]:.2%}")
+        parts = fashion.hold_out(train_set)
+        held_out, _ = train(*parts, options.epochs, options.seed, watch=True)
+        print(f"accuracy on {len(parts[1].labels):,} held-out training images: {held_out[-1]:.2%}")
         if options.validate:
             return held_out[-1]
-    start = time.perf_counter()
-    try:
-        (accuracy,), losses = train(
-            train_set, test_set, options.epochs, options.seed, directory=options.checkpoints
-        )
-    except saving.CheckpointError as error:
-        parser.exit(1, f"{error}\n")
-    print(f"accuracy on {len(test_set.labels):,} test images: {accuracy:.2%}")
+    if options.checkpoints:
+        options.checkpoints.mkdir(parents=True, exist_ok=True)
+    start, accuracies, losses = time.perf_counter(), [], []
+    for seed in range(options.seed, options.seed + options.seeds):
+        directory = options.checkpoints / f"seed-{seed}" if options.checkpoints else None
+        try:
+            (accuracy,), each = train(train_set, test_set, options.epochs, seed, directory=directory)
+        except saving.CheckpointError as error:
+            parser.exit(1, f"{error}\n")
+        print(f"seed {seed}: accuracy on {len(test_set.labels):,} test images: {accuracy:.2%}", flush=True)
+        accuracies.append(accuracy)
+        losses.append(each)
+    mean, half = float(np.mean(accuracies)), interval(accuracies)
+    if half is not None:
+        print(f"mean of {options.seeds} seeds: {mean:.2%} ± {half:.2%}")
     if options.record:
         result = {
-            "accuracy": round(accuracy, 4),
+            "accuracy": round(mean, 4),
+            "interval": half and round(half, 5),
+            "accuracies": [round(value, 4) for value in accuracies],
             "images": {"train": len(train_set.labels), "test": len(test_set.labels)},
-            "losses": [round(value, 4) for value in losses],
-            "held_out": {"images": HELD_OUT, "accuracies": [round(value, 4) for value in held_out]},
-            "command": " ".join(["python -m examples.fashion_mlp", *(arguments or sys.argv[1:])]),
-            "date": datetime.date.today().isoformat(),
-            "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores",
-            "minutes": round((time.perf_counter() - start) / 60, 1),
-            "versions": {
-                "python": platform.python_version(),
-                "jax": jax.__version__,
-                "optax": optax.__version__,
+            "losses": [[round(value, 4) for value in each] for each in losses],
+            "held_out": {
+                "images": len(parts[1].labels),
+                "accuracies": [round(value, 4) for value in held_out],
             },
+            "minutes": round((time.perf_counter() - start) / 60, 1),
         }
-        partial = RESULT.with_suffix(".partial")
-        partial.write_text(json.dumps(result, indent=2) + "\n")
-        partial.replace(RESULT)
-        print(f"written: {RESULT}")
-    return accuracy
+        recording.write("fashion_mlp", result, ["examples.fashion_mlp", *(arguments or sys.argv[1:])])
+    return mean
 
 
 if __name__ == "__main__":
