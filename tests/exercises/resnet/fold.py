@@ -1,0 +1,154 @@
+"""Answers to the exercise resnet.fold."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial import nn
+from mlax_tutorial.exercises.resnet.fold import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def walk(model, trainables, non_trainables, merge, directly=True):
+    layers, weights, rest = [], [], []
+    for layer, given, averages in zip(model.layers, trainables, non_trainables):
+        after = [type(layer) for layer in layers if directly or not isinstance(layer, nn.F)]
+        if isinstance(layer, nn.BatchNorm) and after and after[-1] is nn.Conv:
+            place = max(i for i, layer in enumerate(layers) if isinstance(layer, nn.Conv))
+            kernel, bias = merge(weights[place]["kernel"], given, averages, layer.epsilon)
+            weights[place] = {"kernel": kernel}
+            layer, given, averages = nn.Bias(), {"bias": bias}, ()
+        layers.append(layer)
+        weights.append(given)
+        rest.append(averages)
+    return nn.Series(*layers), tuple(weights), tuple(rest)
+
+
+def factor(given, averages, epsilon):
+    return given["scale"] / jnp.sqrt(averages["variance"] + epsilon)
+
+
+def right(kernel, given, averages, epsilon):
+    f = factor(given, averages, epsilon)
+    return kernel * f[:, None, None, None], given["bias"] - averages["mean"] * f
+
+
+@answers.wrong("the channels that come *in*")
+def last_axis(*args):
+    def merge(kernel, given, averages, epsilon):
+        f = factor(given, averages, epsilon)
+        if kernel.shape[-1] != f.size:
+            return right(kernel, given, averages, epsilon)
+        return kernel * f, given["bias"] - averages["mean"] * f
+
+    return walk(*args, merge)
+
+
+@answers.wrong("Epsilon is left out")
+def usual_epsilon(*args):
+    return walk(*args, lambda *four: right(*four[:3], 1e-5))
+
+
+@answers.wrong("Epsilon is left out")
+def no_epsilon(*args):
+    return walk(*args, lambda *four: right(*four[:3], 0.0))
+
+
+@answers.wrong("divided by the variance")
+def by_the_variance(*args):
+    def merge(kernel, given, averages, epsilon):
+        f = given["scale"] / (averages["variance"] + epsilon)
+        return kernel * f[:, None, None, None], given["bias"] - averages["mean"] * f
+
+    return walk(*args, merge)
+
+
+@answers.wrong("The running mean is left out")
+def no_mean(*args):
+    return walk(*args, lambda kernel, given, *two: (right(kernel, given, *two)[0], given["bias"]))
+
+
+@answers.wrong("as it is")
+def raw_mean(*args):
+    def merge(kernel, given, averages, epsilon):
+        return right(kernel, given, averages, epsilon)[0], given["bias"] - averages["mean"]
+
+    return walk(*args, merge)
+
+
+@answers.wrong("The norm's bias is left out")
+def no_bias(*args):
+    def merge(kernel, given, averages, epsilon):
+        kernel, bias = right(kernel, given, averages, epsilon)
+        return kernel, bias - given["bias"]
+
+    return walk(*args, merge)
+
+
+@answers.wrong("after a ReLU the scale no longer")
+def through_the_relu(*args):
+    return walk(*args, right, directly=False)
+
+
+@answers.wrong("A batch norm is left")
+def first_pair_only(model, trainables, non_trainables):
+    first, weights, rest = walk(nn.Series(*model.layers[:2]), trainables[:2], non_trainables[:2], right)
+    return nn.Series(*first.layers, *model.layers[2:]), weights + trainables[2:], rest + non_trainables[2:]
+
+
+@answers.wrong("do not fit the new model")
+def forgets_the_rest(*args):
+    model, weights, _ = walk(*args, right)
+    return model, weights[:-1], ()
+
+
+@answers.wrong("Return three things")
+def two_things(*args):
+    return walk(*args, right)[:2]
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_einsum(*args):
+    def merge(kernel, given, averages, epsilon):
+        f = given["scale"] * jax.lax.rsqrt(averages["variance"] + epsilon)
+        return jnp.einsum("ohwi,o->ohwi", kernel, f), given["bias"] - f * averages["mean"]
+
+    return walk(*args, merge)
+
+
+@answers.right
+def by_two_evaluations(*args):
+    """The norm is linear in its input: what it makes of 0 is the bias, what it makes of 1 besides is the factor."""
+
+    def merge(kernel, given, averages, epsilon):
+        norm = nn.BatchNorm(epsilon=epsilon, affine=True)
+
+        def at(value):
+            x = jnp.full((1, len(given["bias"])), value)
+            return norm.fwd(x, given, averages, inference_mode=True)[0][0]
+
+        bias = at(0.0)
+        return kernel * (at(1.0) - bias)[:, None, None, None], bias
+
+    return walk(*args, merge)
+
+
+@answers.right
+def by_recursion(model, trainables, non_trainables):
+    layers = list(zip(model.layers, trainables, non_trainables))
+
+    def fold(items):
+        if len(items) < 2:
+            return items
+        (conv, kernel, nothing), (norm, given, averages), *others = items
+        if isinstance(conv, nn.Conv) and isinstance(norm, nn.BatchNorm):
+            kernel, bias = right(kernel["kernel"], given, averages, norm.epsilon)
+            return [(conv, {"kernel": kernel}, nothing), (nn.Bias(), {"bias": bias}, ()), *fold(others)]
+        return [items[0], *fold(items[1:])]
+
+    parts = tuple(zip(*fold(layers)))
+    return nn.Series(*parts[0]), *parts[1:]

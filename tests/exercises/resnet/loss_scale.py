@@ -1,0 +1,101 @@
+"""Answers to the exercise resnet.loss_scale."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.exercises.resnet.loss_scale import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+LIMIT = 65504 / 8
+
+
+def sizes(tree):
+    return np.concatenate([np.abs(np.asarray(leaf, np.float64)).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def power(size, limit=LIMIT, round=math.floor):
+    return 2.0 ** round(math.log2(limit / size)) if size > 0 else 1.0
+
+
+@answers.wrong("The room is missing")
+def no_room(tree):
+    return power(sizes(tree).max(), 65504)
+
+
+@answers.wrong("counts by its absolute value")
+def signed(tree):
+    return power(max(float(jnp.max(leaf)) for leaf in jax.tree.leaves(tree)))
+
+
+@answers.wrong("Only the first leaf counts")
+def first_leaf(tree):
+    return power(sizes(jax.tree.leaves(tree)[0]).max())
+
+
+@answers.wrong("for the smallest number")
+def smallest(tree):
+    return power(sizes(tree).min())
+
+
+@answers.wrong("The exponent is rounded up")
+def rounds_up(tree):
+    return power(sizes(tree).max(), round=math.ceil)
+
+
+@answers.wrong("no power of 2")
+def exact(tree):
+    size = sizes(tree).max()
+    return LIMIT / size if size else 1.0
+
+
+@answers.wrong("may be less than 1")
+def at_least_one(tree):
+    return max(1.0, power(sizes(tree).max()))
+
+
+@answers.wrong("all zero")
+def no_case_for_zero(tree):
+    size = sizes(tree).max()
+    return power(size) if size else 0.0
+
+
+@answers.wrong("One number is asked for")
+def one_for_each_leaf(tree):
+    return jnp.stack([jnp.float32(power(sizes(leaf).max())) for leaf in jax.tree.leaves(tree)] * 2)
+
+
+@answers.wrong()
+def always_twelve(tree):
+    return 2.0**12
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_halving(tree):
+    size, scale = sizes(tree).max(), 2.0**100
+    if size == 0:
+        return 1
+    while scale * size > LIMIT:
+        scale /= 2
+    return scale
+
+
+@answers.right
+def by_frexp(tree):
+    largest = jnp.max(
+        jnp.stack([jnp.max(jnp.abs(leaf)).astype(jnp.float32) for leaf in jax.tree.leaves(tree)])
+    )
+    _, exponent = jnp.frexp(LIMIT / largest)
+    return jnp.where(largest == 0, 1.0, jnp.ldexp(jnp.float32(1), exponent - 1))
+
+
+@answers.right
+def by_reduce(tree):
+    largest = jax.tree.reduce(lambda most, leaf: max(most, float(jnp.abs(leaf).max())), tree, 0.0)
+    return power(largest)

@@ -1,0 +1,122 @@
+"""Answers to the exercise resnet.preactivation."""
+
+import jax
+
+from mlax_tutorial import nn
+from mlax_tutorial.exercises.resnet.preactivation import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+class Right(nn.Composite):
+    channels: int
+    strides: int = 1
+
+    def children(self):
+        made = {
+            "norm_1": nn.BatchNorm(affine=True), "conv_1": self.conv(3, self.strides),
+            "norm_2": nn.BatchNorm(affine=True), "conv_2": self.conv(3),
+        }  # fmt: skip
+        if self.strides != 1:
+            made["shortcut"] = self.conv(1, self.strides)
+        return made
+
+    def conv(self, size, strides=1):
+        return nn.Conv(self.channels, (size, size), strides=strides, padding=size // 2)
+
+    def forward(self, call, x):
+        y = jax.nn.relu(call.norm_1(x))
+        return self.path(call, x, y) + self.branch(call, y)
+
+    def path(self, call, x, y):
+        return x if self.strides == 1 else call.shortcut(y)
+
+    def branch(self, call, y):
+        return call.conv_2(jax.nn.relu(call.norm_2(call.conv_1(y))))
+
+
+@answers.wrong("The shortcut is given x itself")
+class RawShortcut(Right):
+    def path(self, call, x, y):
+        return x if self.strides == 1 else call.shortcut(x)
+
+
+@answers.wrong("Without a shortcut the path is x itself")
+class ActivatedPath(Right):
+    def path(self, call, x, y):
+        return y if self.strides == 1 else call.shortcut(y)
+
+
+@answers.wrong("There is a ReLU after the sum")
+class ReluAfter(Right):
+    def forward(self, call, x):
+        return jax.nn.relu(super().forward(call, x))
+
+
+@answers.wrong("The ReLU after `norm_2` is missing")
+class NoSecondRelu(Right):
+    def branch(self, call, y):
+        return call.conv_2(call.norm_2(call.conv_1(y)))
+
+
+@answers.wrong("The ReLU after `norm_1` is missing")
+class NoFirstRelu(Right):
+    def forward(self, call, x):
+        y = call.norm_1(x)
+        return self.path(call, x, y) + self.branch(call, y)
+
+
+@answers.wrong("the path needs a convolution of its own")
+class NoShortcut(Right):
+    def children(self):
+        made = super().children()
+        made.pop("shortcut", None)
+        return made
+
+    def path(self, call, x, y):
+        return x if self.strides == 1 else x[..., :: self.strides, :: self.strides, :1]
+
+
+@answers.wrong("with a scale and a bias")
+class NotAffine(Right):
+    def children(self):
+        return super().children() | {"norm_1": nn.BatchNorm(), "norm_2": nn.BatchNorm()}
+
+
+@answers.wrong("The kernels should have the shapes")
+class StridesInTheSecond(Right):
+    def children(self):
+        return super().children() | {"conv_2": self.conv(1)}
+
+
+@answers.wrong()
+class SamePadding(Right):
+    def conv(self, size, strides=1):
+        return nn.Conv(self.channels, (size, size), strides=strides, padding="SAME")
+
+
+@answers.wrong()
+class NormForgotten(Right):
+    def branch(self, call, y):
+        call.norm_2(call.conv_1(y))
+        return call.conv_2(jax.nn.relu(call.conv_1(y)))
+
+
+# Right ones of unusual style
+
+
+@answers.right
+class ByFields(Right):
+    def forward(self, call, x):
+        relu = jax.nn.relu
+        activated = relu(call.norm_1(x))
+        y = call.conv_2(relu(call.norm_2(call.conv_1(activated))))
+        return y + (call.shortcut(activated) if hasattr(self, "shortcut") else x)
+
+
+@answers.right
+class PaddingInPairs(Right):
+    def conv(self, size, strides=1):
+        rim = (size // 2, size // 2)
+        return nn.Conv(self.channels, (size, size), strides=(strides, strides), padding=(rim, rim))
