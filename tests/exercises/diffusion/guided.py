@@ -1,0 +1,61 @@
+"""Answers to the exercise diffusion.guided."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.diffusion.guided import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def by(combine, none=10):
+    def guided(denoise, weight):
+        def made(x, sigma, label):
+            return combine(denoise(x, sigma, label), denoise(x, sigma, jnp.full_like(label, none)), weight)
+
+        return made
+
+    return guided
+
+
+answers.wrong("theirs is one less than ours")(by(lambda c, u, w: (1 + w) * c - w * u))
+answers.wrong("leads away from the class")(by(lambda c, u, w: c + w * (u - c)))
+answers.wrong("The weight has no effect")(by(lambda c, u, w: c))
+answers.wrong("This is the unconditional denoiser")(by(lambda c, u, w: u))
+answers.wrong("Label 0 is a class")(by(lambda c, u, w: u + w * (c - u), none=0))
+answers.wrong("the two weights must sum to 1")(by(lambda c, u, w: w * c - u))
+answers.wrong("scales the whole estimate")(by(lambda c, u, w: w * c))
+
+
+@answers.wrong("a function of `(x, sigma, label)`")
+def at_once(denoise, weight):
+    return denoise(jnp.ones((3, 2)), 1.0, jnp.zeros(3, jnp.int32))
+
+
+@answers.wrong("`return` missing")
+def nothing(denoise, weight):
+    by(lambda c, u, w: u + w * (c - u))(denoise, weight)
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def in_one_batch(denoise, weight):
+    def made(x, sigma, label):
+        both = denoise(jnp.concatenate([x, x]), sigma, jnp.concatenate([label, 0 * label + 10]))
+        conditional, without = jnp.split(both, 2)
+        return weight * conditional + (1 - weight) * without
+
+    return made
+
+
+@answers.right
+def by_vmap(denoise, weight):
+    def made(x, sigma, label):
+        labels = jnp.stack([label, jnp.full_like(label, 10)])
+        conditional, without = jax.vmap(denoise, in_axes=(None, None, 0))(x, sigma, labels)
+        return conditional + (weight - 1) * (conditional - without)
+
+    return made
