@@ -1,0 +1,123 @@
+"""Answers to the exercise measuring.benchmark."""
+
+import statistics
+
+import jax
+import numpy as np
+
+from mlax_tutorial.exercises.measuring.benchmark import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+wait = jax.block_until_ready
+
+
+@answers.wrong("warm up before you start it")
+def as_given(make, step, clock, repeats):
+    x = make()
+    start = clock()
+    for _ in range(repeats):
+        step(x)
+        x = make()
+    return (clock() - start) / repeats
+
+
+@answers.wrong("donates its argument")
+def one_argument(make, step, clock, repeats):
+    x = wait(make())
+    wait(step(x))
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        wait(step(x))
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@answers.wrong("wait for the result first")
+def only_dispatch(make, step, clock, repeats):
+    wait(step(make()))
+    times = []
+    for _ in range(repeats):
+        x = wait(make())
+        start = clock()
+        step(x)
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@answers.wrong("the device still makes the argument")
+def input_under_way(make, step, clock, repeats):
+    wait(step(make()))
+    times = []
+    for _ in range(repeats):
+        x = make()
+        start = clock()
+        wait(step(x))
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@answers.wrong("The time of `make` is in it")
+def made_inside(make, step, clock, repeats):
+    wait(step(make()))
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        wait(step(wait(make())))
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+@answers.wrong("take the median")
+def mean(make, step, clock, repeats):
+    wait(step(make()))
+    times = []
+    for _ in range(repeats):
+        x = wait(make())
+        start = clock()
+        wait(step(x))
+        times.append(clock() - start)
+    return sum(times) / len(times)
+
+
+@answers.wrong("repeats are asked for")
+def once(make, step, clock, repeats):
+    wait(step(make()))
+    x = wait(make())
+    start = clock()
+    wait(step(x))
+    return clock() - start
+
+
+@answers.wrong("Return one number")
+def all_of_them(make, step, clock, repeats):
+    wait(step(make()))
+    return [41] * repeats
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def arguments_first(make, step, clock, repeats):
+    first, *rest = wait([make() for _ in range(repeats + 1)])
+    wait(step(first))
+    times = []
+    for x in rest:
+        start = clock()
+        step(x).block_until_ready()
+        times.append(clock() - start)
+    return float(np.median(times))
+
+
+@answers.right
+def minimum(make, step, clock, repeats):
+    wait(step(wait(make())))
+    best = float("inf")
+    for _ in range(repeats):
+        x = wait(make())
+        start = clock()
+        wait(step(x))
+        best = min(best, clock() - start)
+    return best

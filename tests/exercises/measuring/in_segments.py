@@ -1,0 +1,88 @@
+"""Answers to the exercise measuring.in_segments."""
+
+import jax
+
+from mlax_tutorial.exercises.measuring.in_segments import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+@answers.wrong("where is `jax.checkpoint`")
+def plain(layer, kernels, x, segments):
+    return jax.lax.scan(lambda x, kernel: (layer(kernel, x), None), x, kernels)[0]
+
+
+@answers.wrong("each layer is a segment of its own")
+def each_layer(layer, kernels, x, segments):
+    return jax.lax.scan(jax.checkpoint(lambda x, kernel: (layer(kernel, x), None)), x, kernels)[0]
+
+
+@answers.right
+def in_python(layer, kernels, x, segments):
+    @jax.checkpoint
+    def segment(x, kernels):
+        for kernel in kernels:
+            x = layer(kernel, x)
+        return x
+
+    for part in kernels.reshape(segments, -1, *kernels.shape[1:]):
+        x = segment(x, part)
+    return x
+
+
+@answers.wrong("loop with `jax.lax.scan`")
+def traced_again(layer, kernels, x, segments):
+    for part in kernels.reshape(segments, -1, *kernels.shape[1:]):
+
+        @jax.checkpoint
+        def segment(x, kernels):
+            for kernel in kernels:
+                x = layer(kernel, x)
+            return x
+
+        x = segment(x, part)
+    return x
+
+
+@answers.wrong("each layer is a segment of its own")
+def checkpoint_inside(layer, kernels, x, segments):
+    @jax.checkpoint
+    def one(x, kernel):
+        return layer(kernel, x), None
+
+    def segment(x, kernels):
+        return jax.lax.scan(one, x, kernels)[0], None
+
+    return jax.lax.scan(segment, x, kernels.reshape(segments, -1, *kernels.shape[1:]))[0]
+
+
+@answers.wrong("differs")
+def mixed_up(layer, kernels, x, segments):
+    parts = kernels.reshape(-1, segments, *kernels.shape[1:]).swapaxes(0, 1)
+
+    @jax.checkpoint
+    def segment(x, kernels):
+        return jax.lax.scan(lambda x, kernel: (layer(kernel, x), None), x, kernels)[0], None
+
+    return jax.lax.scan(segment, x, parts)[0]
+
+
+@answers.wrong("`return` missing")
+def nothing(layer, kernels, x, segments):
+    plain(layer, kernels, x, segments)
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def everything_again(layer, kernels, x, segments):
+    def one(x, kernel):
+        return layer(kernel, x), None
+
+    def segment(x, kernels):
+        return jax.lax.scan(jax.checkpoint(one), x, kernels)
+
+    x, _ = jax.lax.scan(jax.remat(segment), x, kernels.reshape(segments, -1, *kernels.shape[1:]))
+    return x

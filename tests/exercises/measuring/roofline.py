@@ -1,0 +1,77 @@
+"""Answers to the exercise measuring.roofline."""
+
+import numpy as np
+
+from mlax_tutorial.exercises.measuring.roofline import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def roof(measured):
+    flops, size, seconds = np.array(measured, float).T
+    return (flops / seconds).max(), (size / seconds).max()
+
+
+@answers.wrong("This adds both times")
+def added(measured):
+    rate, bandwidth = roof(measured)
+    return lambda flops, size: flops / rate + size / bandwidth
+
+
+@answers.wrong("the shorter of the two times")
+def shorter(measured):
+    rate, bandwidth = roof(measured)
+    return lambda flops, size: min(flops / rate, size / bandwidth)
+
+
+@answers.wrong("the arithmetic alone")
+def arithmetic(measured):
+    rate, _ = roof(measured)
+    return lambda flops, size: flops / rate
+
+
+@answers.wrong("the bytes alone")
+def memory(measured):
+    _, bandwidth = roof(measured)
+    return lambda flops, size: size / bandwidth
+
+
+@answers.wrong("neither means nor the first and the last")
+def means(measured):
+    flops, size, seconds = np.array(measured, float).T
+    rate, bandwidth = (flops / seconds).mean(), (size / seconds).mean()
+    return lambda flops, size: max(flops / rate, size / bandwidth)
+
+
+@answers.wrong("neither means nor the first and the last")
+def first_and_last(measured):
+    (flops, _, one), *_, (_, size, other) = measured
+    return lambda f, b: max(f / (flops / one), b / (size / other))
+
+
+@answers.wrong("This is a rate")
+def attainable(measured):
+    rate, bandwidth = roof(measured)
+    return lambda flops, size: min(rate, flops / size * bandwidth)
+
+
+@answers.wrong("Return a function")
+def numbers(measured):
+    return roof(measured)
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_attainable_rate(measured):
+    rate, bandwidth = roof(measured)
+    return lambda flops, size: flops / min(rate, flops / size * bandwidth)
+
+
+@answers.right
+def by_inverses(measured):
+    flop = min(seconds / flops for flops, _, seconds in measured)
+    byte = min(seconds / size for _, size, seconds in measured)
+    return lambda flops, size: np.maximum(flops * flop, size * byte)

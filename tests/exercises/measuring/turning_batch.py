@@ -1,0 +1,66 @@
+"""Answers to the exercise measuring.turning_batch."""
+
+import math
+
+from mlax_tutorial.exercises.measuring.turning_batch import exercise, solution
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+@answers.wrong("it grows with the batch")
+def no_cache(weights, itemsize, cache, rate, bandwidth):
+    return math.ceil(itemsize * rate / bandwidth / 2)
+
+
+@answers.wrong("it grows with the batch")
+def one_cache(weights, itemsize, cache, rate, bandwidth):
+    return math.ceil((weights * itemsize + cache) * rate / bandwidth / 2 / weights)
+
+
+@answers.wrong("Return `math.inf`")
+def never_none(weights, itemsize, cache, rate, bandwidth):
+    gained = 2 * weights / rate - cache / bandwidth
+    return math.ceil(weights * itemsize / bandwidth / gained)
+
+
+@answers.wrong("smallest whole batch")
+def rounded_down(*case):
+    batch = solution(*case)
+    return batch - 1
+
+
+@answers.wrong("which is 2 FLOPs")
+def one_flop(weights, itemsize, cache, rate, bandwidth):
+    return (
+        solution(weights, itemsize, cache / 2, rate * 2, bandwidth)
+        if cache
+        else math.ceil(itemsize * rate / bandwidth)
+    )
+
+
+@answers.wrong("multiply them by `itemsize`")
+def without_bytes(weights, itemsize, cache, rate, bandwidth):
+    return solution(weights, 1, cache, rate, bandwidth)
+
+
+@answers.wrong("so it does turn")
+def always_none(*case):
+    return math.inf
+
+
+# Right ones of unusual style
+
+
+@answers.right
+def by_search(weights, itemsize, cache, rate, bandwidth):
+    for batch in range(1, 10_000):
+        if 2 * weights * batch / rate >= (weights * itemsize + batch * cache) / bandwidth:
+            return batch
+    return math.inf
+
+
+@answers.right
+def by_float(*case):
+    batch = solution(*case)
+    return float(batch)
