@@ -1,0 +1,71 @@
+"""Answers to the exercise many_devices.halo."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.many_devices.halo import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+AHEAD, BACK = [(i, i + 1) for i in range(7)], [(i + 1, i) for i in range(7)]
+
+
+@answers.wrong("does not go round")
+def around(x, axis_name):
+    above = jax.lax.ppermute(x[-1:], axis_name, [(i, (i + 1) % 8) for i in range(8)])
+    below = jax.lax.ppermute(x[:1], axis_name, [((i + 1) % 8, i) for i in range(8)])
+    return jnp.concatenate([above, x, below])
+
+
+@answers.wrong("they are exchanged")
+def exchanged(x, axis_name):
+    above = jax.lax.ppermute(x[-1:], axis_name, AHEAD)
+    below = jax.lax.ppermute(x[:1], axis_name, BACK)
+    return jnp.concatenate([below, x, above])
+
+
+@answers.wrong("nearest rows")
+def the_far_rows(x, axis_name):
+    above = jax.lax.ppermute(x[:1], axis_name, AHEAD)
+    below = jax.lax.ppermute(x[-1:], axis_name, BACK)
+    return jnp.concatenate([above, x, below])
+
+
+@answers.wrong("are enough. Send the edges only")
+def everything(x, axis_name):
+    whole = jnp.pad(jax.lax.all_gather(x, axis_name, tiled=True), ((1, 1), (0, 0)))
+    return jax.lax.dynamic_slice_in_dim(whole, 4 * jax.lax.axis_index(axis_name), 6)
+
+
+@answers.wrong("one row more at each end")
+def above_only(x, axis_name):
+    return jnp.concatenate([jax.lax.ppermute(x[-1:], axis_name, AHEAD), x])
+
+
+@answers.wrong("must be the device's own")
+def reversed_rows(x, axis_name):
+    above = jax.lax.ppermute(x[-1:], axis_name, AHEAD)
+    below = jax.lax.ppermute(x[:1], axis_name, BACK)
+    return jnp.concatenate([above, x[::-1], below])
+
+
+@answers.wrong("raised IndexError")
+def too_far(x, axis_name):
+    return x[jnp.arange(3)].at[[0][1]].get()
+
+
+@answers.right
+def masked(x, axis_name):
+    me = jax.lax.axis_index(axis_name)
+    above = jax.lax.ppermute(x[-1:], axis_name, [(i, (i + 1) % 8) for i in range(8)])
+    below = jax.lax.ppermute(x[:1], axis_name, [(i, (i - 1) % 8) for i in range(8)])
+    return jnp.concatenate([jnp.where(me > 0, above, 0), x, jnp.where(me < 7, below, 0)])
+
+
+@answers.right
+def padded(x, axis_name):
+    x = jnp.pad(x, ((1, 1), (0, 0)))
+    x = x.at[0].set(jax.lax.ppermute(x[-2], axis_name, AHEAD))
+    return x.at[-1].set(jax.lax.ppermute(x[1], axis_name, BACK))

@@ -1,0 +1,87 @@
+"""Answers to the exercise many_devices.pipeline."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.many_devices.pipeline import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+AHEAD = [(i, i + 1) for i in range(3)]
+
+
+def run(stage, kernel, micro, axis_name, ticks, take=jnp.minimum):
+    me = jax.lax.axis_index(axis_name)
+
+    def tick(arriving, t):
+        out = stage(kernel, jnp.where(me == 0, micro[take(t, len(micro) - 1)], arriving))
+        return jax.lax.ppermute(out, axis_name, AHEAD), out
+
+    start = jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]
+    return jax.lax.scan(tick, start, jnp.arange(ticks))[1]
+
+
+@answers.wrong("the others take what the one before made")
+def each_for_itself(stage, kernel, micro, axis_name):
+    return stage(kernel, micro)
+
+
+@answers.wrong("3 ticks early")
+def from_the_beginning(stage, kernel, micro, axis_name):
+    return jnp.roll(run(stage, kernel, micro, axis_name, 9)[3:], 3, axis=0)
+
+
+@answers.wrong("must run on until it is empty")
+def stops_early(stage, kernel, micro, axis_name):
+    outs = run(stage, kernel, micro, axis_name, 6)
+    return jnp.concatenate([outs[3:], outs[:3]])
+
+
+@answers.wrong("has the shape of `micro`")
+def every_tick(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, axis_name, 9)
+
+
+@answers.wrong("in 24 ticks")
+def one_after_the_other(stage, kernel, micro, axis_name):
+    return jnp.stack([run(stage, kernel, each[None], axis_name, 4)[-1] for each in micro])
+
+
+@answers.wrong("there is an all-gather in it")
+def gathers_the_kernels(stage, kernel, micro, axis_name):
+    for each in jax.lax.all_gather(kernel, axis_name):
+        micro = stage(each, micro)
+    return micro
+
+
+@answers.wrong()
+def takes_the_first_only(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, axis_name, 9, take=lambda t, last: 0)[3:]
+
+
+@answers.right
+def a_loop_of_python(stage, kernel, micro, axis_name):
+    me, outs = jax.lax.axis_index(axis_name), []
+    arriving = jnp.zeros_like(micro[0])
+    for t in range(len(micro) + 3):
+        first = micro[t] if t < len(micro) else jnp.zeros_like(micro[0])
+        out = stage(kernel, jnp.where(me == 0, first, arriving))
+        arriving = jax.lax.ppermute(out, axis_name, AHEAD)
+        outs.append(out)
+    return jnp.stack(outs[3:])
+
+
+@answers.right
+def in_a_ring(stage, kernel, micro, axis_name):
+    """What comes back to the first stage is not looked at."""
+    me, size = jax.lax.axis_index(axis_name), jax.lax.axis_size(axis_name)
+    padded = jnp.concatenate([micro, jnp.zeros((size - 1, *micro.shape[1:]))])
+
+    def tick(arriving, first):
+        out = stage(kernel, jnp.where(me == 0, first, arriving))
+        return jax.lax.ppermute(out, axis_name, [(i, (i + 1) % size) for i in range(size)]), out
+
+    start = jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]
+    return jax.lax.scan(tick, start, padded)[1][size - 1 :]

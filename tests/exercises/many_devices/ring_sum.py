@@ -1,0 +1,85 @@
+"""Answers to the exercise many_devices.ring_sum."""
+
+import jax
+import jax.numpy as jnp
+
+from mlax_tutorial.exercises.many_devices.ring_sum import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def pairs(axis_name):
+    size = jax.lax.axis_size(axis_name)
+    return [(i, (i + 1) % size) for i in range(size)]
+
+
+@answers.wrong("it is made by an all-reduce")
+def psum(x, axis_name):
+    return jax.lax.psum(x, axis_name)
+
+
+@answers.wrong("added its own part twice")
+def once_more(x, axis_name):
+    total = x
+    for _ in range(jax.lax.axis_size(axis_name)):
+        x = jax.lax.ppermute(x, axis_name, pairs(axis_name))
+        total = total + x
+    return total
+
+
+@answers.wrong("is not the sum of their parts")
+def passes_the_total_on(x, axis_name):
+    total = x
+    for _ in range(jax.lax.axis_size(axis_name) - 1):
+        total = total + jax.lax.ppermute(total, axis_name, pairs(axis_name))
+    return total
+
+
+@answers.wrong("has the shape of `x`")
+def listed(x, axis_name):
+    parts = [x]
+    for _ in range(jax.lax.axis_size(axis_name) - 1):
+        parts.append(jax.lax.ppermute(parts[-1], axis_name, pairs(axis_name)))
+    return jnp.stack(parts)
+
+
+@answers.wrong("steps of 12 bytes do")
+def both_ways(x, axis_name):
+    total, forth, back = 2 * x, x, x
+    for _ in range(jax.lax.axis_size(axis_name) - 1):
+        forth = jax.lax.ppermute(forth, axis_name, pairs(axis_name))
+        back = jax.lax.ppermute(back, axis_name, [(j, i) for i, j in pairs(axis_name)])
+        total = total + forth + back
+    return total / 2
+
+
+@answers.wrong()
+def no_loop(x, axis_name):
+    return x + jax.lax.ppermute(x, axis_name, pairs(axis_name))
+
+
+@answers.right
+def by_distance(x, axis_name):
+    size = jax.lax.axis_size(axis_name)
+    shifts = ([(i, (i + d) % size) for i in range(size)] for d in range(1, size))
+    return sum((jax.lax.ppermute(x, axis_name, shift) for shift in shifts), start=x)
+
+
+@answers.right
+def by_doubling(x, axis_name):
+    size, distance = jax.lax.axis_size(axis_name), 1
+    while distance < size:
+        x = x + jax.lax.ppermute(x, axis_name, [(i, (i + distance) % size) for i in range(size)])
+        distance *= 2
+    return x
+
+
+@answers.right
+def as_a_scan(x, axis_name):
+    def step(carry, _):
+        part, total = carry
+        part = jax.lax.ppermute(part, axis_name, pairs(axis_name))
+        return (part, total + part), None
+
+    return jax.lax.scan(step, (x, x), length=jax.lax.axis_size(axis_name) - 1)[0][1]
