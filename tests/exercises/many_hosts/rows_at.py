@@ -1,0 +1,85 @@
+"""Answers to the exercise many_hosts.rows_at."""
+
+import jax
+import numpy as np
+
+from mlax_tutorial.exercises.many_hosts.rows_at import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+generator = np.random.default_rng(0)
+
+
+def part(rows, index, count):
+    return np.split(rows, count)[index]
+
+
+@answers.wrong("The same step gives other rows at the second call")
+def a_generator(step, size, batch_size, process_index, process_count):
+    return part(generator.permutation(size)[:batch_size], process_index, process_count)
+
+
+@answers.wrong("Within an epoch some rows come twice")
+def seed_of_the_step(step, size, batch_size, process_index, process_count):
+    rows = np.random.RandomState(step).permutation(size)[:batch_size]
+    return part(rows, process_index, process_count)
+
+
+@answers.wrong("The second epoch repeats the order of the first")
+def one_order(step, size, batch_size, process_index, process_count):
+    batch = step % (size // batch_size)
+    order = np.random.RandomState(0).permutation(size)
+    return part(order[batch * batch_size :][:batch_size], process_index, process_count)
+
+
+@answers.wrong("two read the same rows at step")
+def forgot_the_process(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    return order[batch * batch_size :][: batch_size // process_count]
+
+
+@answers.wrong("read other rows at step 0 than a single one")
+def own_shards(step, size, batch_size, process_index, process_count):
+    steps, mine = size // batch_size, batch_size // process_count
+    epoch, batch = divmod(step, steps)
+    order = np.random.RandomState([process_index, epoch]).permutation(size // process_count)
+    return process_index * (size // process_count) + order[batch * mine :][:mine]
+
+
+@answers.wrong("shuffle them")
+def in_order(step, size, batch_size, process_index, process_count):
+    batch = step % (size // batch_size)
+    return part(np.arange(size)[batch * batch_size :][:batch_size], process_index, process_count)
+
+
+@answers.wrong("a part in one piece")
+def every_other(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    return order[batch * batch_size :][:batch_size][process_index::process_count]
+
+
+@answers.wrong("of the 12 rows of a batch: give their numbers")
+def the_whole_batch(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    return order[batch * batch_size :]
+
+
+@answers.right
+def by_jax(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    key = jax.random.fold_in(jax.random.key(0), epoch)
+    order = np.asarray(jax.random.permutation(key, size))
+    return order.reshape(-1)[batch * batch_size :][:batch_size].reshape(process_count, -1)[process_index]
+
+
+@answers.right
+def by_numpy(step, size, batch_size, process_index, process_count):
+    epoch, batch = step // (size // batch_size), step % (size // batch_size)
+    order = np.random.default_rng((7, epoch)).permutation(size)
+    mine = batch_size // process_count
+    start = batch * batch_size + process_index * mine
+    return order[start : start + mine]
