@@ -1,0 +1,132 @@
+"""Answers to the exercise pallas.column_sums."""
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+
+from mlax_tutorial.exercises.pallas.column_sums import exercise
+from tests.exercises.answers import Answers
+
+answers = Answers(exercise)
+
+
+def summed(
+    x, interpret, mask, *, begin=True, each=False, rows=8, steps=None, out=None, block=None, forget=False
+):
+    length, columns = x.shape
+
+    def kernel(x_ref, sums_ref):
+        step = pl.program_id(0)
+
+        @pl.when((step == 0) | each) if begin else (lambda _: None)
+        def _():
+            sums_ref[...] = jnp.zeros_like(sums_ref)
+
+        row = rows * step + jax.lax.broadcasted_iota(jnp.int32, (rows, columns), 0)
+        sums_ref[...] += mask(x_ref[...], row < length).sum(axis=0, keepdims=True)
+
+    return pl.pallas_call(
+        kernel,
+        out_shape=out or jax.ShapeDtypeStruct((1, columns), x.dtype),
+        grid=(steps or pl.cdiv(length, rows),),
+        in_specs=[pl.BlockSpec((rows, columns), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((1, columns), lambda i: (0, 0)),
+        interpret=interpret or forget,
+    )(x)
+
+
+def where(block, inside):
+    return jnp.where(inside, block, 0)
+
+
+@answers.wrong("NaN times zero is NaN")
+def unmasked(x, interpret=True):
+    return summed(x, interpret, lambda block, inside: block)
+
+
+@answers.wrong("NaN times zero is NaN")
+def multiplied(x, interpret=True):
+    return summed(x, interpret, lambda block, inside: block * inside)
+
+
+@answers.wrong("something is added to before it is set")
+def never_zero(x, interpret=True):
+    return summed(x, interpret, where, begin=False)
+
+
+@answers.wrong("the last ones are never read")
+def whole_blocks(x, interpret=True):
+    return summed(x, interpret, where, steps=x.shape[0] // 8)
+
+
+@answers.wrong("each step sets the sums anew")
+def anew(x, interpret=True):
+    return summed(x, interpret, where, each=True)
+
+
+@answers.wrong("does not lower for a TPU")
+def blocks_of_four(x, interpret=True):
+    return summed(x, interpret, where, rows=4)
+
+
+@answers.wrong("hand the argument on")
+def always_interpreted(x, interpret=True):
+    return summed(x, interpret, where, forget=True)
+
+
+@answers.wrong("There is no Pallas kernel in it")
+def without_a_kernel(x, interpret=True):
+    return x.sum(axis=0, keepdims=True)
+
+
+@answers.wrong("more than 8 rows are held")
+def in_one_step(x, interpret=True):
+    def kernel(x_ref, sums_ref):
+        sums_ref[...] = x_ref[...].sum(axis=0, keepdims=True)
+
+    return pl.pallas_call(
+        kernel, out_shape=jax.ShapeDtypeStruct((1, x.shape[1]), x.dtype), interpret=interpret
+    )(x)
+
+
+@answers.wrong()
+def a_mean(x, interpret=True):
+    return summed(x, interpret, where) / x.shape[0]
+
+
+@answers.right
+def padded_outside(x, interpret=True):
+    x = jnp.pad(x, ((0, -x.shape[0] % 8), (0, 0)))
+    return summed(x, interpret, lambda block, inside: block)
+
+
+@answers.right
+def by_tens(x, interpret=True):
+    """Sums of its own for the eight sublanes, added at the end."""
+    length, columns = x.shape
+
+    def kernel(x_ref, sums_ref, total):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            total[...] = jnp.zeros_like(total)
+
+        row = pl.program_id(0) * 8 + jax.lax.broadcasted_iota(jnp.int32, (8, 1), 0)
+        total[...] += jax.lax.select(
+            jnp.broadcast_to(row < length, (8, columns)), x_ref[...], jnp.zeros((8, columns))
+        )
+
+        @pl.when(pl.program_id(0) == pl.num_programs(0) - 1)
+        def _():
+            sums_ref[...] = total[...].sum(axis=0, keepdims=True)
+
+    from jax.experimental.pallas import tpu as pltpu
+
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((1, columns), x.dtype),
+        grid=(-(-length // 8),),
+        in_specs=[pl.BlockSpec((8, columns), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((1, columns), lambda i: (0, 0)),
+        scratch_shapes=[pltpu.VMEM((8, columns), jnp.float32)],
+        interpret=interpret,
+    )(x)
