@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import nn, viz
+from mlax_tutorial import viz
 from mlax_tutorial.checking import laws
 from mlax_tutorial.nn.attention import attend_by_jax, rotary
 from tests.chapters import assembled
@@ -13,7 +13,7 @@ from tests.chapters import assembled
 
 @pytest.fixture(scope="module")
 def code():
-    names = "Attention attend weigh rotary decode empty_cache train sorter sorting_loss examples predict piece merge block"
+    names = "Attention attend weigh rotary decode empty_cache train sorter sorting_loss examples predict piece merge"
     return assembled.definitions("book/attention.ipynb", *names.split())
 
 
@@ -52,6 +52,17 @@ def test_the_readers_weights_can_be_looked_at(code, trained):
     assert not weights[:, later].any()
 
 
+def test_a_low_temperature_sharpens_and_a_high_one_flattens(code, trained):
+    """As the text says of the figure: logits divided by 0.1 or by 10."""
+    row = code["examples"](jax.random.key(101), 1)[0]
+    (weights,) = viz.attention(lambda row: code["sorter"].fwd(row, trained, ())[0], row).layers
+    sharp, flat = np.float64(weights) ** 10, np.float64(weights) ** 0.1
+    sharp, flat = (each / each.sum(-1, keepdims=True) for each in (sharp, flat))
+    assert np.mean(sharp.max(-1) > 0.5) > 0.8
+    mean = np.tri(17) / np.arange(1, 18)[:, None]
+    assert np.abs(flat - mean).mean() < 0.5 * np.abs(weights - mean).mean()
+
+
 def test_the_readers_functions_are_those_of_the_package(code):
     query, key, value = jax.random.normal(jax.random.key(0), (3, 2, 6, 4, 8))
     allowed = jnp.tri(6, dtype=bool) & jnp.array([[[True]], [[False]]])
@@ -84,17 +95,3 @@ def test_the_readers_pieces_merge(code):
     _, weight, value = code["merge"](code["merge"](parts[0], parts[1]), parts[2])
     wanted = code["attend"](q[:, None], k[:, None], v[:, None])[:, 0]
     np.testing.assert_allclose(value / weight, wanted, atol=1e-5)
-
-
-def test_the_readers_blocks_train(code):
-    model = nn.Series(nn.Embed(10, 64), *code["block"](), nn.Linear(10))
-
-    def loss(model, trainables, rows):
-        logits, _ = model.fwd(rows[:, :-1], trainables, ())
-        return -jnp.take_along_axis(jax.nn.log_softmax(logits), rows[:, 1:, None], axis=-1).mean()
-
-    def draw(key):  # counting, from anywhere
-        return (jax.random.randint(key, (8, 1), 0, 10) + jnp.arange(9)) % 10
-
-    trained = code["train"](model, loss, draw, 60)
-    assert loss(model, trained, draw(jax.random.key(5))) < 0.5

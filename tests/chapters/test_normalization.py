@@ -53,6 +53,6 @@ def test_they_agree_with_the_packages(code):
 
 
 def test_a_deep_network_of_the_readers_trains(code):
-    model = code["deep"](8, code["BatchNorm"](), nn.Scaler(), skip=True)
+    model = code["deep"](8, code["BatchNorm"](), nn.Scale(), skip=True)
     variables = model.init(jax.random.key(1), code["x_test"][:1])
     assert code["accuracies"](model, *variables).max() > 0.6

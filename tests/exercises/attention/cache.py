@@ -83,6 +83,22 @@ def changes_what_it_got(query, key, value, cache):
     return y, cache
 
 
+@answers.wrong("Take the size from the cache")
+def always_modulo_three(query, key, value, cache):
+    place, size = cache["place"], len(cache["key"])
+    keys, values = written(key, value, cache, place % 3)
+    allowed = jnp.arange(size)[None] <= place
+    return attend(query, keys, values, allowed), {"key": keys, "value": values, "place": place + 1}
+
+
+@answers.wrong("with a cache of 4 places")
+def always_allows_three(query, key, value, cache):
+    place, size = cache["place"], len(cache["key"])
+    keys, values = written(key, value, cache, place % size)
+    allowed = jnp.arange(3)[None] <= place
+    return attend(query, keys, values, allowed), {"key": keys, "value": values, "place": place + 1}
+
+
 @answers.wrong()
 def takes_zeros_for_empty(query, key, value, cache):
     y, new = exercise.answer(query, key, value, cache)

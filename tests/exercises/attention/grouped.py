@@ -126,6 +126,23 @@ class ZeroOut(Right):
 # Wrong ones that look right
 
 
+@answers.wrong("6 // 2 heads share keys")
+class CopiesPerHeadOfKeys(Right):
+    """The heads in a group are as many as those of keys only for some sizes."""
+
+    def share(self, y):
+        return jnp.repeat(y, self.kv_heads, axis=-2)
+
+
+@answers.wrong("`head_dim` is 24 // 6")
+class WidthByHeadsOfKeys(Right):
+    def init(self, key, x):
+        features, few = x.shape[-1], x.shape[-1] // self.kv_heads
+        sizes = {"query": features, "key": few, "value": few, "out": features}
+        keys = jax.random.split(key, 4)
+        return {n: lecun_normal(k, (features, sizes[n]), x.dtype) for n, k in zip(sizes, keys)}, ()
+
+
 @answers.wrong("*dtype outside*")
 class AlwaysFloat32(Right):
     def split(self, x, kernel, heads):
@@ -203,5 +220,5 @@ class AroundThePackage(Right):
         features, d = x.shape[-1], x.shape[-1] // self.heads
         shapes = {"query": (features, self.heads, d), "key": (features, self.kv_heads, d)}
         shapes |= {"value": shapes["key"], "out": (self.heads, d, features)}
-        kernels = {name: trainables[name].reshape(shape) for name, shape in shapes.items()}
+        kernels = {f"{name}_kernel": trainables[name].reshape(shape) for name, shape in shapes.items()}
         return nn.MultiHeadAttention(self.heads, kv_heads=self.kv_heads).fwd(x, kernels, non_trainables)

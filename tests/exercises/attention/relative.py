@@ -54,6 +54,17 @@ def transposed(table, queries, keys):
     return exercise.answer(table, queries, keys).swapaxes(1, 2)
 
 
+@answers.wrong("take the span from the number of columns")
+def span_by_rows(table, queries, keys):
+    span = table.shape[0]
+    return table[:, jnp.clip(distances(queries, keys), -span, span) + span]
+
+
+@answers.wrong("take the span from the number of columns")
+def span_of_two(table, queries, keys):
+    return table[:, jnp.clip(distances(queries, keys), -2, 2) + 2]
+
+
 @answers.wrong()
 def without_gradient(table, queries, keys):
     return exercise.answer(jax.lax.stop_gradient(table), queries, keys)

@@ -69,6 +69,38 @@ def narrow_angles(x, positions, base=10_000.0):
     return exercise.answer(x, positions.astype(x.dtype), base)
 
 
+@answers.wrong("is rounded in float16")
+def float16_angles(x, positions, base=10_000.0):
+    """It thinks of bfloat16 only."""
+    narrow = jnp.float16 if x.dtype == jnp.float16 else jnp.float32
+    angles = positions[..., None, None].astype(narrow) * base ** (
+        -2 * jnp.arange(x.shape[-1] // 2, dtype=narrow) / x.shape[-1]
+    )
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return paired(a * cos - b * sin, b * cos + a * sin, x)
+
+
+@answers.wrong("is rounded in float16")
+def float16_rates(x, positions, base=10_000.0):
+    narrow = jnp.float16 if x.dtype == jnp.float16 else jnp.float32
+    rates = (base ** (-2 * jnp.arange(x.shape[-1] // 2) / x.shape[-1])).astype(narrow)
+    angles = positions[..., None, None] * rates.astype(jnp.float32)
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return paired(a * cos - b * sin, b * cos + a * sin, x)
+
+
+@answers.wrong("its default should be 10,000")
+def other_default(x, positions, base=10.0):
+    return exercise.answer(x, positions, base)
+
+
+@answers.wrong("but the exercise calls it with")
+def no_default(x, positions, base):
+    return exercise.answer(x, positions, base)
+
+
 @answers.wrong()
 def needs_a_batch(x, positions, base=10_000.0):
     batch, length, heads, d = x.shape

@@ -17,6 +17,10 @@ def divisor(x, lengths):
     return jnp.maximum(lengths, 1)[:, None].astype(x.dtype)
 
 
+def total(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).sum(axis=1, dtype=jnp.float32)
+
+
 @answers.wrong("averages over the padding, too")
 def all_steps(x, lengths):
     return x.mean(axis=1)
@@ -53,10 +57,38 @@ def maximum(x, lengths):
     return jnp.where(real(x, lengths), x, -jnp.inf).max(axis=1)
 
 
-@answers.wrong("the result should be bfloat16")
+@answers.wrong("the result should be float16, got float32")
 def always_float32(x, lengths):
-    mean = jnp.where(real(x, lengths), x, 0).sum(axis=1) / jnp.maximum(lengths, 1)[:, None]
-    return mean.astype(jnp.float32)
+    return total(x, lengths) / jnp.maximum(lengths, 1)[:, None]
+
+
+@answers.wrong("above 65504, the largest float16")
+def sums_in_half(x, lengths):
+    return jnp.where(real(x, lengths), x, 0).sum(axis=1) / divisor(x, lengths)
+
+
+@answers.wrong("above 65504, the largest float16")
+def divides_wide(x, lengths):
+    sums = jnp.where(real(x, lengths), x, 0).sum(axis=1)
+    return (sums.astype(jnp.float32) / jnp.maximum(lengths, 1)[:, None]).astype(x.dtype)
+
+
+@answers.wrong("bfloat16 has no 257")
+def lengths_in_half(x, lengths):
+    return (total(x, lengths) / divisor(x, lengths)).astype(x.dtype)
+
+
+@answers.wrong("float16 rounds at each step")
+def shares_in_half(x, lengths):
+    shares = jnp.where(real(x, lengths), x, 0) / divisor(x, lengths)[:, None]
+    start = jnp.zeros_like(x[:, 0])
+    return jax.lax.scan(lambda mean, share: (mean + share, None), start, shares.swapaxes(0, 1))[0]
+
+
+@answers.wrong("take all sizes from `x`")
+def two_channels(x, lengths):
+    mean = total(x, lengths) / jnp.maximum(lengths, 1)[:, None]
+    return jnp.broadcast_to(mean, (len(x), 2)).astype(x.dtype)
 
 
 @answers.wrong()
@@ -91,41 +123,48 @@ def by_scan(x, lengths):
         return total + jnp.where((i < lengths)[:, None], now, 0), None
 
     steps = jnp.arange(x.shape[1]), x.swapaxes(0, 1)
-    total, _ = jax.lax.scan(add, jnp.zeros_like(x[:, 0]), steps)
-    return total / divisor(x, lengths)
+    sums, _ = jax.lax.scan(add, jnp.zeros(x[:, 0].shape, jnp.float32), steps)
+    return (sums / jnp.maximum(lengths, 1)[:, None]).astype(x.dtype)
 
 
 @answers.right
 def by_cumsum(x, lengths):
-    sums = jnp.cumsum(x, axis=1)[jnp.arange(len(x)), lengths - 1]
-    return jnp.where(lengths[:, None] > 0, sums, 0) / divisor(x, lengths)
+    sums = jnp.cumsum(x, axis=1, dtype=jnp.float32)[jnp.arange(len(x)), lengths - 1]
+    mean = jnp.where(lengths[:, None] > 0, sums, 0) / jnp.maximum(lengths, 1)[:, None]
+    return mean.astype(x.dtype)
 
 
 @answers.right
 def mends_the_result(x, lengths):
-    total = jnp.where(real(x, lengths), x, 0).sum(axis=1)
-    mean = total / lengths[:, None].astype(x.dtype)
-    return jnp.where(lengths[:, None] > 0, mean, 0)
+    mean = total(x, lengths) / lengths[:, None]
+    return jnp.where(lengths[:, None] > 0, mean, 0).astype(x.dtype)
 
 
 @answers.right
-def by_mean_where(x, lengths):
+def by_sum_where(x, lengths):
     mask = jnp.broadcast_to(real(x, lengths), x.shape)
-    total = jnp.sum(x, axis=1, where=mask)
-    return total / divisor(x, lengths)
+    sums = jnp.sum(x, axis=1, where=mask, dtype=jnp.float32)
+    return (sums / jnp.maximum(lengths, 1)[:, None]).astype(x.dtype)
+
+
+@answers.right
+def by_mean_where(x, lengths):  # `jnp.mean` adds up and divides in float32 by itself
+    mean = jnp.mean(x, axis=1, where=real(x, lengths))
+    return jnp.where(lengths[:, None] > 0, mean, 0)
 
 
 @answers.right
 def by_vmap(x, lengths):
     def one(steps, length):
-        kept = jnp.where((jnp.arange(len(steps)) < length)[:, None], steps, 0)
-        return kept.sum(axis=0) / jnp.maximum(length, 1).astype(steps.dtype)
+        kept = jnp.where((jnp.arange(len(steps)) < length)[:, None], steps.astype(jnp.float32), 0)
+        return kept.sum(axis=0) / jnp.maximum(length, 1)
 
-    return jax.vmap(one)(x, lengths)
+    return jax.vmap(one)(x, lengths).astype(x.dtype)
 
 
 @answers.right
 def by_einsum(x, lengths):
     mask = real(x, lengths)
     weights = mask[..., 0] / jnp.maximum(lengths, 1)[:, None]
-    return jnp.einsum("nsc,ns->nc", jnp.where(mask, x, 0), weights.astype(x.dtype))
+    mean = jnp.einsum("nsc,ns->nc", jnp.where(mask, x, 0), weights, preferred_element_type=jnp.float32)
+    return mean.astype(x.dtype)

@@ -21,7 +21,7 @@ class Base(Tunable):
         return zeros(weights)
 
     def scale(self, rows, columns):
-        return max(1, rows / columns) ** 0.5
+        return max(1, columns / rows) ** 0.5
 
     def flat(self, v):
         return orthogonal(v)
@@ -42,7 +42,7 @@ class Base(Tunable):
         return jax.tree.map(self.move, velocity), velocity
 
 
-@answers.wrong("The factor for tall matrices is missing")
+@answers.wrong("The factor for wide matrices is missing")
 class Unscaled(Base):
     def scale(self, rows, columns):
         return 1.0
@@ -51,7 +51,7 @@ class Unscaled(Base):
 @answers.wrong("The factor is upside down")
 class UpsideDown(Base):
     def scale(self, rows, columns):
-        return max(1, columns / rows) ** 0.5
+        return max(1, rows / columns) ** 0.5
 
 
 @answers.wrong("There is no momentum")
@@ -94,7 +94,7 @@ class UphillOthers(Base):
 @answers.wrong("rounded down")
 class Floor(Base):
     def scale(self, rows, columns):
-        return max(1, rows // columns) ** 0.5
+        return max(1, columns // rows) ** 0.5
 
 
 @answers.wrong("is treated as a vector")
@@ -133,7 +133,7 @@ class EveryLeaf(Base):
 @answers.wrong("lacks its root")
 class NoRoot(Base):
     def scale(self, rows, columns):
-        return max(1, rows / columns)
+        return max(1, columns / rows)
 
 
 @answers.wrong()
@@ -164,7 +164,7 @@ class ByLeaves(Tunable):
         leaves, structure = jax.tree.flatten(gradients)
         velocity = [self.decay * v + g for v, g in zip(jax.tree.leaves(velocity), leaves)]
         updates = [
-            self.learning_rate * jnp.sqrt(max(1.0, v.shape[0] / v.shape[1])) * orthogonal(-v)
+            self.learning_rate * jnp.sqrt(max(1.0, v.shape[1] / v.shape[0])) * orthogonal(-v)
             if len(v.shape) == 2
             else self.other_rate * ((v < 0).astype(v.dtype) - (v > 0).astype(v.dtype))
             for v in velocity

@@ -192,5 +192,5 @@ class Scaled(Tunable):  # the velocity carries the whole state in a dict
 
     def step(self, gradients, state, weights):
         inner = optim.SGD(self.learning_rate, momentum=self.decay, nesterov=True)
-        updates, after = inner.step(gradients, optim.SGDState(state["velocity"]), weights)
+        updates, after = inner.step(gradients, optim.SGDState(state["velocity"], jnp.int32(0)), weights)
         return updates, {"velocity": after.velocity}

@@ -98,6 +98,20 @@ class OneKey(Right):
         return trainables | {"recurrent_kernel": jnp.hstack([block] * 3)}, ()
 
 
+@answers.wrong('`trainables["input_kernel"]` is constant')
+class OnesForX(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return trainables | {"input_kernel": jnp.ones_like(trainables["input_kernel"])}, ()
+
+
+@answers.wrong('`trainables["recurrent_kernel"]` is constant')
+class OnesForH(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return trainables | {"recurrent_kernel": jnp.ones_like(trainables["recurrent_kernel"])}, ()
+
+
 @answers.wrong("*dtype outside*")
 class AlwaysFloat32(Right):
     def init(self, key, x):

@@ -93,6 +93,41 @@ def unrolls_a_chunk(step, carry, xs, every):
     return carry, ys.reshape(-1, *ys.shape[2:])
 
 
+def by_chunks(step, carry, chunks):
+    """The solution's scan over chunks; their outputs are not joined."""
+
+    def chunk(carry, each):
+        number, part = each
+        carry = jax.tree.map(lambda c: jnp.where(number > 0, lax.stop_gradient(c), c), carry)
+        return lax.scan(step, carry, part)
+
+    return lax.scan(chunk, carry, (jnp.arange(len(chunks)), chunks))
+
+
+@answers.wrong("may have more than one axis")
+def flattens_xs(step, carry, xs, every):
+    carry, ys = by_chunks(step, carry, xs.reshape(-1, every))
+    return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), ys)
+
+
+@answers.wrong("a step whose output is the pair")
+def joins_one_array(step, carry, xs, every):
+    carry, ys = by_chunks(step, carry, xs.reshape(-1, every, *xs.shape[1:]))
+    return carry, ys.reshape(-1)
+
+
+@answers.wrong("a step whose output is the pair")
+def flattens_ys(step, carry, xs, every):
+    carry, ys = by_chunks(step, carry, xs.reshape(-1, every, *xs.shape[1:]))
+    return carry, jax.tree.map(jnp.ravel, ys)
+
+
+@answers.wrong("may have more than one axis")
+def flattens_both(step, carry, xs, every):
+    carry, ys = by_chunks(step, carry, xs.reshape(-1, every))
+    return carry, ys.reshape(-1)
+
+
 # Right ones of unusual style
 
 
@@ -101,7 +136,8 @@ def first_apart(step, carry, xs, every):
     chunks = xs.reshape(-1, every, *xs.shape[1:])
     carry, first = lax.scan(step, carry, chunks[0])
     carry, rest = lax.scan(lambda c, part: lax.scan(step, cut(c), part), carry, chunks[1:])
-    return carry, jnp.concatenate([first[None], rest]).reshape(-1, *first.shape[1:])
+    join = lambda one, many: jnp.concatenate([one[None], many]).reshape(-1, *one.shape[1:])  # noqa: E731
+    return carry, jax.tree.map(join, first, rest)
 
 
 @answers.right

@@ -1,4 +1,4 @@
-"""Answers to the exercise layers.scaler."""
+"""Answers to the exercise layers.scale."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import nn
-from mlax_tutorial.exercises.layers.scaler import exercise
+from mlax_tutorial.exercises.layers.scale import exercise
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -14,52 +14,52 @@ answers = Answers(exercise)
 
 class Right(nn.Layer):
     def init(self, key, x):
-        return {"scaler": jnp.ones(x.shape[-1:], x.dtype)}, ()
+        return {"scale": jnp.ones(x.shape[-1:], x.dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return x * trainables["scaler"].astype(x.dtype), non_trainables
+        return x * trainables["scale"].astype(x.dtype), non_trainables
 
 
-@answers.wrong("This adds the scaler")
+@answers.wrong("This adds the scale")
 class Adds(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return x + trainables["scaler"], non_trainables
+        return x + trainables["scale"], non_trainables
 
 
 @answers.wrong("should begin at 1")
 class Zeros(Right):
     def init(self, key, x):
-        return {"scaler": jnp.zeros(x.shape[-1:], x.dtype)}, ()
+        return {"scale": jnp.zeros(x.shape[-1:], x.dtype)}, ()
 
 
-@answers.wrong('should be a dict with "scaler"')
+@answers.wrong('should be a dict with "scale"')
 class OtherName(Right):
     def init(self, key, x):
-        return {"scale": jnp.ones(x.shape[-1:], x.dtype)}, ()
+        return {"factor": jnp.ones(x.shape[-1:], x.dtype)}, ()
 
 
 @answers.wrong("should have the shape (4,)")
 class WholeShape(Right):
     def init(self, key, x):
-        return {"scaler": jnp.ones(x.shape, x.dtype)}, ()
+        return {"scale": jnp.ones(x.shape, x.dtype)}, ()
 
 
 @answers.wrong("must return a pair")
 class OnlyOutput(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return x * trainables["scaler"]
+        return x * trainables["scale"]
 
 
 @answers.wrong("*dtype outside*")
 class AlwaysFloat32(Right):
     def init(self, key, x):
-        return {"scaler": jnp.ones(x.shape[-1:])}, ()
+        return {"scale": jnp.ones(x.shape[-1:])}, ()
 
 
 @answers.wrong("*signature*")
 class ShortSignature(Right):
     def fwd(self, x, trainables):
-        return x * trainables["scaler"], ()
+        return x * trainables["scale"], ()
 
 
 # Wrong ones that look right
@@ -68,13 +68,13 @@ class ShortSignature(Right):
 @answers.wrong("*weights of another dtype*")
 class Promotes(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return x * trainables["scaler"], non_trainables
+        return x * trainables["scale"], non_trainables
 
 
 @answers.wrong()
 class StopsTheGradient(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return x * jax.lax.stop_gradient(trainables["scaler"]).astype(x.dtype), non_trainables
+        return x * jax.lax.stop_gradient(trainables["scale"]).astype(x.dtype), non_trainables
 
 
 # Right ones of unusual style
@@ -85,22 +85,22 @@ class StopsTheGradient(Right):
 @dataclasses.dataclass(frozen=True)
 class WithoutTheBase:
     def init(self, key, x):
-        return dict(scaler=jax.nn.initializers.ones(key, x.shape[-1:], x.dtype)), ()
+        return dict(scale=jax.nn.initializers.ones(key, x.shape[-1:], x.dtype)), ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return jnp.multiply(x, trainables["scaler"].astype(x.dtype)), non_trainables
+        return jnp.multiply(x, trainables["scale"].astype(x.dtype)), non_trainables
 
 
 @answers.right
 class ByEinsum(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return jnp.einsum("...i,i->...i", x, trainables["scaler"].astype(x.dtype)), non_trainables
+        return jnp.einsum("...i,i->...i", x, trainables["scale"].astype(x.dtype)), non_trainables
 
 
 @answers.right
 class AroundThePackage(nn.Layer):
     def init(self, key, x):
-        return nn.Scaler().init(key, x)
+        return nn.Scale().init(key, x)
 
     def fwd(self, x, trainables, non_trainables, **options):
-        return nn.Scaler().fwd(x, trainables, non_trainables, **options)
+        return nn.Scale().fwd(x, trainables, non_trainables, **options)
