@@ -146,9 +146,9 @@ def packed(algorithm):
     """The same algorithm; ours works on all weights as one vector."""
 
     def make(learning_rate):
-        from mlax_tutorial import optim
+        from mlax_tutorial import packing
 
-        return optim.Packed(algorithm.ours(learning_rate))
+        return packing.Packed(algorithm.ours(learning_rate))
 
     return dataclasses.replace(algorithm, ours=make)
 

@@ -1,4 +1,4 @@
-"""Where the trainings here are saved after each epoch, and go on from."""
+"""Where the trainings here are saved, after each epoch or now and then, and go on from."""
 
 import jax
 import jax.numpy as jnp
@@ -34,3 +34,21 @@ def resume(checkpoints, run, settings):
     del saved["settings"]
     print(f"resumed after epoch {epoch}")
     return saved | {"epoch": epoch}, losses
+
+
+def resume_step(checkpoints, state, settings, names, total):
+    """The state and the step of the last checkpoint, or ``state`` and 0 where there is none; for trainings saved in an epoch, too.
+
+    Raises:
+      CheckpointError: if what lies there is of other ``settings``, which are called ``names``.
+    """
+    step = checkpoints.latest_step()
+    if step is None:
+        return state, 0
+    saved = checkpoints.restore(jax.eval_shape(lambda: {"state": state, "settings": settings}))
+    if saved["settings"].tolist() != settings.tolist():
+        raise saving.CheckpointError(
+            f"{checkpoints.directory} holds a run of other options ({names}): {saved['settings'].tolist()}"
+        )
+    print(f"resumed after step {step} of {total}")
+    return saved["state"], step

@@ -2,7 +2,7 @@
 
     .venv/bin/python -m examples.fashion_conv                    # train, test, and print the accuracy
     .venv/bin/python -m examples.fashion_conv --validate         # for tuning: hold out 5,000 training images instead
-    .venv/bin/python -m examples.fashion_conv --record           # train, test, and write examples/results/fashion_conv.json
+    .venv/bin/python -m examples.fashion_conv --record           # train, test, and write the record
     .venv/bin/python -m examples.fashion_conv --checkpoints DIR  # go on from what lies there, bit for bit
 
 The book's chapter on convolution builds these layers. The test images are looked at once, at the end.
@@ -10,11 +10,7 @@ The book's chapter on convolution builds these layers. The test images are looke
 
 import argparse
 import contextlib
-import datetime
-import json
 import math
-import os
-import platform
 import sys
 from pathlib import Path
 
@@ -23,11 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from examples import fashion, recording
 from examples.checkpoints import resume, save
-from mlax_tutorial import data, nn, optim, saving, training
+from mlax_tutorial import nn, optim, saving, training
 
-RESULT = Path(__file__).parent / "results" / "fashion_conv.json"
-HELD_OUT = 5_000
 BATCH_SIZE = 128
 PEAK_LEARNING_RATE = 0.003
 WEIGHT_DECAY = 0.05
@@ -36,35 +31,13 @@ LABEL_SMOOTHING = 0.05
 SHIFT = 1  # pixels, at most, in any direction
 
 
-def halve(x):
-    """The maximum of each window of 2 x 2, as nn.MaxPool((2, 2)) has it. On a CPU its gradient is much faster so."""
-    x = jnp.maximum(x[..., ::2, :, :], x[..., 1::2, :, :])
-    return jnp.maximum(x[..., ::2, :], x[..., 1::2, :])
-
-
 # The pooling comes first in each block: batch norm and ReLU then have a quarter of the work.
 MODEL = nn.Series(
-    nn.Conv(32, (5, 5), padding="SAME"), nn.F(halve), nn.BatchNorm(affine=True), nn.F(jax.nn.relu),
-    nn.Conv(96, (3, 3), padding="SAME"), nn.F(halve), nn.BatchNorm(affine=True), nn.F(jax.nn.relu),
+    nn.Conv(32, (5, 5), padding="SAME"), nn.F(fashion.halve), nn.BatchNorm(affine=True), nn.F(jax.nn.relu),
+    nn.Conv(96, (3, 3), padding="SAME"), nn.F(fashion.halve), nn.BatchNorm(affine=True), nn.F(jax.nn.relu),
     nn.Flatten(3), nn.Linear(256), nn.BatchNorm(affine=True), nn.F(jax.nn.relu),
     nn.Dropout(DROPOUT), nn.Linear(10), nn.Bias(),
 )  # fmt: skip
-
-
-class BothWays(nn.Layer):
-    """For testing: the mean of the logits of an image and of its mirror image, which are of one class."""
-
-    model: nn.Layer
-
-    def init(self, key, x):
-        return self.model.init(key, x)
-
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        logits, _ = self.model.fwd(x, trainables, non_trainables, key=key, inference_mode=inference_mode)
-        mirrored, _ = self.model.fwd(
-            x[..., ::-1, :], trainables, non_trainables, key=key, inference_mode=inference_mode
-        )
-        return (logits + mirrored) / 2, non_trainables
 
 
 def loss(logits, labels):
@@ -139,7 +112,10 @@ def train(train_set, test_set, epochs, seed, watch=False, directory=None):
     trainables, non_trainables = MODEL.init(init_key, images[:1])
     state = training.State(trainables, non_trainables, optimizer(0).init(trainables))
     run, losses, accuracies = {"state": state, "key": key, "epoch": 0}, [], []
-    evaluate, test_arrays = training.make_evaluation(BothWays(MODEL), training.is_right), on_device(test_set)
+    evaluate, test_arrays = (
+        training.make_evaluation(fashion.BothWays(MODEL), training.is_right),
+        on_device(test_set),
+    )
     with saving.Checkpoints(directory) if directory else contextlib.nullcontext() as checkpoints:
         if checkpoints is not None:
             run, losses = resume(checkpoints, run, (epochs, seed))
@@ -160,21 +136,11 @@ def train(train_set, test_set, epochs, seed, watch=False, directory=None):
     return accuracies, losses
 
 
-def hold_out(train_set):
-    """The last 5,000 training images stand in for the test set."""
-    images, labels = train_set
-    return (
-        data.Images(images[:-HELD_OUT], labels[:-HELD_OUT]),
-        data.Images(images[-HELD_OUT:], labels[-HELD_OUT:]),
-    )
-
-
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--folder", type=Path, help="where the whole set's four files are, or shall be put")
-    parser.add_argument("--embedded", action="store_true", help="for a quick look: the part in the package")
+    fashion.add_options(parser)
     parser.add_argument(
         "--checkpoints", type=Path, help="a directory: save after each epoch, resume from the last"
     )
@@ -187,16 +153,12 @@ def main(arguments=None):
         parser.error("--record is for the whole set, and tests on the test images")
     if options.checkpoints and options.validate:
         parser.error("--checkpoints is for a training of all training images")
-    try:
-        if options.embedded and options.folder:
-            raise data.DataError("--folder is for the whole set, --embedded for the part in the package")
-        train_set, test_set = data.fashion_mnist(whole=not options.embedded, folder=options.folder)
-    except data.DataError as error:
-        parser.exit(1, f"{error}\n")
+    train_set, test_set = fashion.load(parser, options)
 
     if options.validate:
-        held_out, _ = train(*hold_out(train_set), options.epochs, options.seed, watch=True)
-        print(f"accuracy on {HELD_OUT:,} held-out training images: {held_out[-1]:.2%}")
+        parts = fashion.hold_out(train_set)
+        held_out, _ = train(*parts, options.epochs, options.seed, watch=True)
+        print(f"accuracy on {len(parts[1].labels):,} held-out training images: {held_out[-1]:.2%}")
         return held_out[-1]
     try:
         (accuracy,), losses = train(
@@ -210,19 +172,8 @@ def main(arguments=None):
             "accuracy": round(accuracy, 4),
             "images": {"train": len(train_set.labels), "test": len(test_set.labels)},
             "losses": [round(value, 4) for value in losses],
-            "command": " ".join(["python -m examples.fashion_conv", *(arguments or sys.argv[1:])]),
-            "date": datetime.date.today().isoformat(),
-            "device": f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores",
-            "versions": {
-                "python": platform.python_version(),
-                "jax": jax.__version__,
-                "optax": optax.__version__,
-            },
         }
-        partial = RESULT.with_suffix(".partial")
-        partial.write_text(json.dumps(result, indent=2) + "\n")
-        partial.replace(RESULT)
-        print(f"written: {RESULT}")
+        recording.write("fashion_conv", result, ["examples.fashion_conv", *(arguments or sys.argv[1:])])
     return accuracy
 
 

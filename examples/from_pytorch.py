@@ -17,7 +17,7 @@ from mlax_tutorial import nn
 
 
 def _norm(epsilon):
-    return nn.LayerNorm(epsilon=epsilon), nn.Scaler(), nn.Bias()
+    return nn.LayerNorm(epsilon=epsilon), nn.Scale(), nn.Bias()
 
 
 def _forward(inner, width, activation):
@@ -95,10 +95,10 @@ def _attention(pairs, heads):
     """Kernels (in, out) and biases of query, key, value and out."""
     trainables = {}
     for name, (kernel, bias) in zip(("query", "key", "value"), pairs):
-        trainables[name] = kernel.reshape(kernel.shape[0], heads, -1)
+        trainables[f"{name}_kernel"] = kernel.reshape(kernel.shape[0], heads, -1)
         trainables[f"{name}_bias"] = bias.reshape(heads, -1)
     kernel, bias = pairs[3]
-    return trainables | {"out": kernel.reshape(heads, -1, kernel.shape[1]), "out_bias": bias}
+    return trainables | {"out_kernel": kernel.reshape(heads, -1, kernel.shape[1]), "out_bias": bias}
 
 
 def _dense(kernel, bias):
@@ -106,5 +106,5 @@ def _dense(kernel, bias):
 
 
 def _scales(weights, name):
-    """Of ``LayerNorm()``, ``Scaler()`` and ``Bias()``."""
-    return (), {"scaler": weights[f"{name}.weight"]}, {"bias": weights[f"{name}.bias"]}
+    """Of ``LayerNorm()``, ``Scale()`` and ``Bias()``."""
+    return (), {"scale": weights[f"{name}.weight"]}, {"bias": weights[f"{name}.bias"]}

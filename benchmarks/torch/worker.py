@@ -43,10 +43,12 @@ class Block(nn.Module):
 
     def __init__(self, block, rate):
         super().__init__()
-        width = block["query"].shape[0]
+        width = block["query_kernel"].shape[0]
         for name in ("query", "key", "value", "out"):
             setattr(
-                self, name, dense((block[name].reshape(width, width), block[f"{name}_bias"].reshape(width)))
+                self,
+                name,
+                dense((block[f"{name}_kernel"].reshape(width, width), block[f"{name}_bias"].reshape(width))),
             )
         self.attention_norm, self.dense_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.wide, self.narrow = dense(block["wide"]), dense(block["narrow"])
@@ -228,7 +230,8 @@ def version():
     return str(torch.__version__)
 
 
-def main():
+def serve(functions):
+    """Answer requests, each the name of a function and its arguments, until nobody asks any more."""
     answers, sys.stdout = sys.stdout.buffer, sys.stderr  # what anyone prints must not get among the answers
     while True:
         try:
@@ -236,7 +239,7 @@ def main():
         except EOFError:
             return
         try:
-            answer = globals()[method](*arguments), None
+            answer = functions[method](*arguments), None
         except Exception as error:
             answer = None, f"{type(error).__name__}: {error}"
         pickle.dump(answer, answers)
@@ -244,4 +247,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    serve(globals())

@@ -35,8 +35,10 @@ def weights(width=192, depth=3):
         "blocks": [
             {
                 "attention_norm": norm(),
-                **{name: normal(width, HEADS, head_dim, fan_in=width) for name in PROJECTIONS[:3]},
-                "out": normal(HEADS, head_dim, width, fan_in=width),
+                **{
+                    f"{name}_kernel": normal(width, HEADS, head_dim, fan_in=width) for name in PROJECTIONS[:3]
+                },
+                "out_kernel": normal(HEADS, head_dim, width, fan_in=width),
                 **{f"{name}_bias": normal(HEADS, head_dim, fan_in=width) for name in PROJECTIONS[:3]},
                 "out_bias": normal(width, fan_in=width),
                 "dense_norm": norm(),
@@ -70,11 +72,12 @@ def by_hand(rate, weights):
 
     def attention(x, block, dropout_key):
         query, key, value = (
-            jnp.einsum("blf,fhd->blhd", x, block[name]) + block[f"{name}_bias"] for name in PROJECTIONS[:3]
+            jnp.einsum("blf,fhd->blhd", x, block[f"{name}_kernel"]) + block[f"{name}_bias"]
+            for name in PROJECTIONS[:3]
         )
         logits = jnp.einsum("bqhd,bkhd->bhqk", query, key) / np.sqrt(query.shape[-1])
         mixed = jnp.einsum("bhqk,bkhd->bqhd", dropout(jax.nn.softmax(logits), dropout_key), value)
-        return jnp.einsum("bqhd,hdf->bqf", mixed, block["out"]) + block["out_bias"]
+        return jnp.einsum("bqhd,hdf->bqf", mixed, block["out_kernel"]) + block["out_bias"]
 
     def apply(weights, state, key, ids):
         x = weights["embed"][ids] + weights["positions"]
@@ -99,10 +102,10 @@ def ours(rate, weights):
     width = weights["embed"].shape[1]
     attention = nn.MultiHeadAttention(HEADS, dropout=rate, use_bias=True)
     block = [
-        nn.Residual(nn.Series(nn.LayerNorm(), nn.Scaler(), nn.Bias(), attention, nn.Dropout(rate))),
+        nn.Residual(nn.Series(nn.LayerNorm(), nn.Scale(), nn.Bias(), attention, nn.Dropout(rate))),
         nn.Residual(
             nn.Series(
-                *[nn.LayerNorm(), nn.Scaler(), nn.Bias()],
+                *[nn.LayerNorm(), nn.Scale(), nn.Bias()],
                 *[nn.Linear(4 * width), nn.Bias(), nn.F(jax.nn.relu), nn.Dropout(rate)],
                 *[nn.Linear(width), nn.Bias(), nn.Dropout(rate)],
             )
@@ -111,9 +114,9 @@ def ours(rate, weights):
     model = nn.Series(
         *[nn.Embed(VOCABULARY, width), nn.Bias((-1, -1))],
         *block * len(weights["blocks"]),
-        *[nn.LayerNorm(), nn.Scaler(), nn.Bias(), nn.F(mean_over_places), nn.Linear(CLASSES), nn.Bias()],
+        *[nn.LayerNorm(), nn.Scale(), nn.Bias(), nn.F(mean_over_places), nn.Linear(CLASSES), nn.Bias()],
     )
-    projections = [name + end for name in sorted(PROJECTIONS) for end in ("", "_bias")]
+    projections = [name + end for name in sorted(PROJECTIONS) for end in ("_bias", "_kernel")]
     names = ("attention_norm", *projections, "dense_norm", "wide", "narrow")
     leaves = [weights["embed"], weights["positions"]]
     leaves += [block[name] for block in weights["blocks"] for name in names]
@@ -168,7 +171,9 @@ def flax_linen(rate, weights):
     for i, block in enumerate(blocks):
         params |= {
             f"attention_norm_{i}": norm(block["attention_norm"]),
-            f"attention_{i}": {name: dense((block[name], block[f"{name}_bias"])) for name in PROJECTIONS},
+            f"attention_{i}": {
+                name: dense((block[f"{name}_kernel"], block[f"{name}_bias"])) for name in PROJECTIONS
+            },
             f"dense_norm_{i}": norm(block["dense_norm"]),
             f"wide_{i}": dense(block["wide"]),
             f"narrow_{i}": dense(block["narrow"]),
@@ -237,7 +242,7 @@ def haiku(rate, weights):
             f"narrow_{i}": dense(block["narrow"]),
         }
         for name, its in zip(PROJECTIONS, ("query", "key", "value", "linear")):
-            kernel, bias = block[name].reshape(width, width), block[f"{name}_bias"].reshape(width)
+            kernel, bias = block[f"{name}_kernel"].reshape(width, width), block[f"{name}_bias"].reshape(width)
             params[f"attention_{i}/{its}"] = dense((kernel, bias))
 
     def apply(params, state, key, ids):
@@ -268,7 +273,8 @@ def equinox(rate, weights):
         biases = dict.fromkeys(("use_query_bias", "use_key_bias", "use_value_bias", "use_output_bias"), True)
         layer = eqx.nn.MultiheadAttention(HEADS, width, dropout_p=rate, key=key, **biases)
         found = [
-            (block[name].reshape(width, width), block[f"{name}_bias"].reshape(width)) for name in PROJECTIONS
+            (block[f"{name}_kernel"].reshape(width, width), block[f"{name}_bias"].reshape(width))
+            for name in PROJECTIONS
         ]
         return eqx.tree_at(projections, layer, [dense(pair) for pair in found])
 
@@ -348,7 +354,7 @@ def nnx(rate, weights):
             )
             for name in PROJECTIONS:
                 projection = getattr(self.attention, name)
-                projection.kernel[...] = jnp.asarray(block[name])
+                projection.kernel[...] = jnp.asarray(block[f"{name}_kernel"])
                 projection.bias[...] = jnp.asarray(block[f"{name}_bias"])
             self.dense_norm = norm(block["dense_norm"])
             self.wide, self.narrow = dense(block["wide"]), dense(block["narrow"])

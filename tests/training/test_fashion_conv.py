@@ -1,15 +1,18 @@
 """The example at full size, in small: it runs, it checks its options, and what it recorded is what the book says."""
 
 import json
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from examples import fashion_conv
+from examples import fashion, fashion_conv
 from mlax_tutorial import data, nn
+from mlax_tutorial.data import records
 
+README = Path(fashion_conv.__file__).with_name("README.md")
 QUICK_TO_COMPILE = False  # it trains with convolutions, which take five times as long without optimizations
 
 
@@ -47,12 +50,12 @@ def test_its_size_is_told():
     trainables, _ = jax.eval_shape(fashion_conv.MODEL.init, jax.random.key(0), jnp.ones((1, 28, 28, 1)))
     count = sum(leaf.size for leaf in jax.tree.leaves(trainables))
     assert f"{count:,} weights" in fashion_conv.__doc__
-    assert f"{count:,} weights" in (fashion_conv.RESULT.parents[1] / "README.md").read_text()
+    assert f"{count:,} weights" in README.read_text()
 
 
 def test_pooling_is_that_of_the_library():
     x = jax.random.normal(jax.random.key(0), (2, 8, 6, 3))
-    np.testing.assert_array_equal(fashion_conv.halve(x), nn.MaxPool((2, 2)).fwd(x, (), ())[0])
+    np.testing.assert_array_equal(fashion.halve(x), nn.MaxPool((2, 2)).fwd(x, (), ())[0])
 
 
 def test_images_are_turned_and_shifted():
@@ -68,8 +71,8 @@ def test_images_are_turned_and_shifted():
 
 def test_an_image_and_its_mirror_image_are_told_alike():
     x = jax.random.uniform(jax.random.key(0), (3, 28, 28, 1))
-    model = fashion_conv.BothWays(fashion_conv.MODEL)
-    variables = model.init(jax.random.key(1), x)
+    model = fashion.BothWays(fashion_conv.MODEL)
+    variables = fashion_conv.MODEL.init(jax.random.key(1), x)
     logits, _ = model.fwd(x, *variables, inference_mode=True)
     mirrored, _ = model.fwd(x[:, :, ::-1], *variables, inference_mode=True)
     np.testing.assert_allclose(logits, mirrored, rtol=1e-4, atol=1e-4)
@@ -98,15 +101,8 @@ def test_a_training_that_was_broken_off_ends_as_one_that_was_not(few, tmp_path, 
     assert "other epochs or another seed" in capsys.readouterr().err
 
 
-def test_held_out_images_are_not_trained_on(few, monkeypatch):
-    monkeypatch.setattr(fashion_conv, "HELD_OUT", 56)
-    train, held_out = fashion_conv.hold_out(few[0])
-    assert train.images.shape == (200, 28, 28) and held_out.labels.shape == (56,)
-    np.testing.assert_array_equal(np.concatenate([train.labels, held_out.labels]), few[0].labels)
-
-
 def test_the_record_is_written_whole_and_holds_no_more_digits_than_it_can(few, monkeypatch, tmp_path):
-    monkeypatch.setattr(fashion_conv, "RESULT", tmp_path / "fashion_conv.json")
+    monkeypatch.setattr(records, "FOLDER", tmp_path)
     accuracy = fashion_conv.main(["--record", "--epochs", "1"])
     assert [path.name for path in tmp_path.iterdir()] == ["fashion_conv.json"]
     result = json.loads((tmp_path / "fashion_conv.json").read_text())
@@ -140,18 +136,7 @@ def test_data_that_cannot_be_had_are_told_in_a_line(tmp_path, capsys, monkeypatc
     assert caught.value.code == 1 and message.count("\n") == 1 and str(tmp_path) in message
 
 
-def test_a_folder_for_the_part_is_a_mistake(tmp_path, capsys):
-    with pytest.raises(SystemExit) as caught:
-        fashion_conv.main(["--embedded", "--folder", str(tmp_path)])
-    assert caught.value.code == 1 and "--embedded" in capsys.readouterr().err
-
-
 def test_the_recorded_accuracy_is_what_the_readme_says():
-    if not fashion_conv.RESULT.is_file():
-        pytest.skip("no run of the example is recorded yet")
-    result = json.loads((fashion_conv.RESULT).read_text())
+    result = data.recorded("fashion_conv")
     assert result["accuracy"] >= 0.934 and result["images"] == {"train": 60_000, "test": 10_000}
-    assert (
-        f"{result['accuracy']:.2%}".replace("%", " %")
-        in (fashion_conv.RESULT.parents[1] / "README.md").read_text()
-    )
+    assert f"{result['accuracy']:.2%}".replace("%", " %") in README.read_text()
