@@ -52,8 +52,9 @@ class Server:
     def __init__(self, process, address, home):
         self.process, self.home, self.progress = process, home, home / "progress.json"
         self.host, self.token = re.fullmatch(
-            r"http://([\d.:]+)/book/welcome.html\?token=(\w+)", address
+            r"https?://([\w.:-]+)/book/welcome.html\?token=(\w+)", address
         ).groups()
+        self.place = self.host
         self.cookies = {}
 
     @property
@@ -68,7 +69,7 @@ class Server:
         return self.ask("POST", path, json.dumps(body), headers=headers, wait=wait)
 
     def ask(self, method, path, body=None, *, headers, wait=True):
-        connection = http.client.HTTPConnection(self.host, timeout=60)
+        connection = http.client.HTTPConnection(self.place, timeout=60)
         connection.putrequest(method, path, skip_host=True)
         given = {"Host": self.host, "Content-Length": str(len(body or ""))} | headers
         if self.cookies:
@@ -93,12 +94,24 @@ class Server:
 
 
 @contextlib.contextmanager
-def started(built, home):
+def started(built, home, *arguments, command=None, **options):
+    """`arguments` are further ones of the command, `command` another one, `options` those of its process."""
     (home / "ipython" / "profile_default" / "startup").mkdir(parents=True)
     for file in ("startup.py", "ipython/profile_default/startup/own.py"):
         (home / file).write_text("what_the_reader_always_wants = 1")
+    usual = [
+        sys.executable,
+        "-m",
+        "mlax_tutorial",
+        "live",
+        "--no-browser",
+        "--port",
+        "0",
+        "--book",
+        str(built),
+    ]
     process = subprocess.Popen(
-        [sys.executable, "-m", "mlax_tutorial", "live", "--no-browser", "--port", "0", "--book", str(built)],
+        command or [*usual, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -110,9 +123,10 @@ def started(built, home):
             "PYTHONSTARTUP": str(home / "startup.py"),
             "TMPDIR": str(home),
         },
+        **options,
     )
     try:
-        address = next((line.strip() for line in process.stdout if "http://" in line), None)
+        address = next((line.strip() for line in process.stdout if "://" in line), None)
         assert address, process.stderr.read()
         yield Server(process, address, home)
     finally:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from tornado import web
 
 from mlax_tutorial.live import book, kernels
 from mlax_tutorial.live import server as server_module
+from mlax_tutorial.live.heard import MOST as kept_of_a_run
 from mlax_tutorial.live.kernels import MOST
 from mlax_tutorial.live.server import Door
 from tests.live.conftest import PAGE, started
@@ -29,6 +31,7 @@ EVERYTHING = [
     "/live/live.js",
     "/live/cells/one",
     "/live/progress",
+    "/live/heard/2f87ec46-de61-49ef-b9d0-c0c1e0406602",
     "/api/kernels",
     "/api/kernels/2f87ec46-de61-49ef-b9d0-c0c1e0406602/channels",
     "/nothing",
@@ -264,8 +267,15 @@ def test_a_chapter_has_one_kernel_and_only_a_page_of_ours_hears_it(inside):
 
 @pytest.fixture
 def client(server):
-    """Talks to a kernel with what stands in its connection file."""
     kernel = json.loads(start(server)[2])["id"]
+    assert channels(server, kernel) == 101, "it has started"
+    with talking(server, kernel) as client:
+        yield client
+
+
+@contextlib.contextmanager
+def talking(server, kernel):
+    """Talks to a kernel with what stands in its connection file."""
     (file,) = server.home.glob(f"live-*/kernel-{kernel}.json")
     client = BlockingKernelClient(connection_file=str(file))
     client.load_connection_file()
@@ -294,15 +304,86 @@ def test_what_the_reader_has_set_for_ipython_has_no_say(client):
     assert printed(client, "print('what_the_reader_always_wants' in globals())") == "False\n"
 
 
+def test_a_kernel_works_in_a_folder_of_its_own(server, client):
+    (scratch,) = server.home.glob("live-*")
+    assert printed(client, "import os; print(os.getcwd())").strip() == str(scratch / "work" / "one")
+    assert printed(client, "import mlax_tutorial; print('found')") == "found\n"
+
+
+def heard(server, kernel, **headers):
+    status, _, text = server.get(f"/live/heard/{kernel}", **(server.key | headers))
+    return json.loads(text) if status == 200 else status
+
+
+def until(server, kernel, holds):
+    for _ in range(600):
+        if holds(known := heard(server, kernel)):
+            return known
+        time.sleep(0.1)
+    raise AssertionError(known)
+
+
+def ask(client, code, cell):
+    """Runs code as a page does, which names the cell; returns the name of the request."""
+    message = client.session.msg("execute_request", {"code": code, "silent": False, "store_history": True})
+    message["header"]["msg_id"] = name = f"{message['header']['msg_id']}.{cell}"
+    client.shell_channel.send(message)
+    return name
+
+
+def test_a_page_that_comes_late_hears_what_runs(server, client):
+    kernel = json.loads(start(server)[2])["id"]
+    run = ask(client, "print('so far', flush=True)\nimport time\nwhile True: time.sleep(0.1)", "shown")
+    known = until(server, kernel, lambda known: known["running"] == run and len(known["messages"]) > 2)
+    kinds = [each["header"]["msg_type"] for each in known["messages"]]
+    assert kinds == ["status", "execute_input", "stream"]
+    assert known["messages"][2]["content"]["text"] == "so far\n"
+    assert all(each["parent_header"]["msg_id"] == run for each in known["messages"])
+    assert "shown" not in known["ran"]
+    # A cookie does not suffice: it is what the reader's code has printed.
+    assert heard(server, kernel, Authorization=None) == 403
+    assert heard(server, kernel, Host="evil.example") == 403
+    assert heard(server, "2f87ec46-de61-49ef-b9d0-c0c1e0406602") == 404
+    assert server.post(f"/api/kernels/{kernel}/interrupt", **server.key)[0] == 204
+    assert "shown" not in until(server, kernel, lambda known: not known["running"])["ran"], (
+        "it was interrupted"
+    )
+    ask(client, "1", "shown")
+    until(server, kernel, lambda known: known["ran"] == ["shown"])
+    ask(client, "for _ in range(100): print('x' * 50_000, flush=True)\nwhile True: pass", "shown")
+    known = until(
+        server, kernel, lambda known: known["running"] and len(json.dumps(known)) > kept_of_a_run / 2
+    )
+    assert len(json.dumps(known)) < 2 * kept_of_a_run
+    server.post(f"/api/kernels/{kernel}/restart", **server.key)
+    assert until(server, kernel, lambda known: not known["running"])["ran"] == []
+
+
+def test_the_page_of_a_chapter_says_why_its_kernel_is_gone(few, monkeypatch):
+    async def ends():
+        running = few()
+        monkeypatch.setattr(kernels, "MOST", 1)
+        for name in ("one", "two"):
+            await running.start_kernel(kernel_name=name)
+            running.get_kernel(name).last_activity = 0
+        assert "another one was opened" in running.ended["one"]
+        monkeypatch.setattr(kernels, "MOST", 2)
+        await running.start_kernel(kernel_name="one")
+        assert not running.ended
+        await running.end()
+
+    asyncio.run(asyncio.wait_for(ends(), 60))
+
+
 @pytest.fixture
 def few(monkeypatch, tmp_path):
     """Kernels that are names alone."""
 
-    async def start_kernel(self, *, kernel_name):
+    async def start_kernel(self, *, kernel_name, cwd):
         self._kernels[kernel_name] = types.SimpleNamespace(kernel_name=kernel_name)
         return kernel_name
 
-    async def shutdown_kernel(self, kernel_id, now):
+    async def shutdown_kernel(self, kernel_id, now, restart):
         await asyncio.sleep(0)
         if self._kernels.pop(kernel_id, None) is None:
             raise web.HTTPError(404)
@@ -362,6 +443,44 @@ def test_kernels_are_few_and_end_with_the_server(built, tmp_path):
         assert server.process.wait(60) == 0
     assert not [each for each in children if alive(each)]
     assert not any(str(tmp_path) in environment(each) for each in os.listdir("/proc") if each.isdigit())
+
+
+ESCAPES = """import os, subprocess, sys
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+subprocess.Popen(["sleep", "1000"], start_new_session=True, env={})
+daemon = "import os, time; os.setsid(); os.fork() and os._exit(0); time.sleep(1000)"
+subprocess.Popen([sys.executable, "-c", daemon], stdout=subprocess.DEVNULL).wait()
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes as Linux shows them")
+@pytest.mark.parametrize("end", ["kernel", "server"])
+def test_nothing_that_a_cell_starts_outlives_it(built, tmp_path, end):
+    def escaped():
+        listed = [int(each) for each in os.listdir("/proc") if each.isdigit()]
+        return [each for each in listed if working(each) == folder]
+
+    def working(process):
+        try:
+            return os.readlink(f"/proc/{process}/cwd")
+        except OSError:
+            return None
+
+    with started(built, tmp_path) as server:
+        kernel = json.loads(start(server)[2])["id"]
+        (scratch,) = tmp_path.glob("live-*")
+        folder = str(scratch / "work" / "one")
+        assert channels(server, kernel) == 101, "it has started"
+        with talking(server, kernel) as client:
+            printed(client, ESCAPES)
+        found = escaped()
+        assert len(found) == 4, "the kernel, and three that have left its process group"
+        if end == "kernel":
+            assert server.ask("DELETE", f"/api/kernels/{kernel}", headers=server.key)[0] == 204
+        else:
+            server.process.send_signal(signal.SIGTERM)
+            assert server.process.wait(60) == 0
+        assert not [each for each in found if alive(each)]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="the system has no such signal")
@@ -452,4 +571,11 @@ def test_without_the_extra_it_says_what_to_install(built, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "jupyter_server.auth", None)
     assert main(["live", "--book", str(built)]) == 2
     said = capsys.readouterr().err
-    assert "jupyter_server" in said and "pip install jupyter-server ipykernel" in said
+    assert "jupyter_server" in said and "pip install 'mlax-tutorial[live]'" in said
+
+
+def test_the_book_that_came_with_the_package_is_found(tmp_path, monkeypatch):
+    packed = tmp_path / "site-packages" / "mlax_tutorial" / "live" / "site"
+    packed.mkdir(parents=True)
+    monkeypatch.setattr(book, "__file__", str(packed.with_name("book.py")))
+    assert book.find() == packed

@@ -5,12 +5,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests import browsers  # noqa: E402
 from tools.site import browser  # noqa: E402
 
+expect.set_options(timeout=120_000)  # on a busy machine what is waited for comes late
 SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))
 
 
@@ -45,13 +48,6 @@ def made_once(tmp_path_factory):
     return made
 
 
-def missing(reason):
-    """Skip, or fail where the tests must run (`MLAX_REQUIRE_BROWSER=1`)."""
-    if os.environ.get("MLAX_REQUIRE_BROWSER") == "1":
-        pytest.fail(reason, pytrace=False)
-    pytest.skip(reason)
-
-
 def pytest_generate_tests(metafunc):
     """Tests with an argument `name` run on each page, those with `chapter` on each page that is a notebook."""
     for argument, find in [("name", browser.pages), ("chapter", chapters)]:
@@ -71,15 +67,13 @@ def chapters(site):
 @pytest.fixture(scope="session")
 def site():
     if not (SITE / "index.html").is_file():
-        missing(f"no built site at {SITE}: run `make book`")
+        browsers.missing(f"no built site at {SITE}: run `make book`")
     return SITE
 
 
 @pytest.fixture(scope="session")
 def chromium():
-    if not Path(browser.CHROMIUM).is_file():
-        missing(f"no browser at {browser.CHROMIUM}: install Debian's package `chromium`")
-    with browser.chromium() as running:
+    with browsers.chromium() as running:
         yield running
 
 
@@ -108,6 +102,6 @@ def page(chromium, address):
         color_scheme="light",
         reduced_motion="reduce",
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     yield context.new_page()
     context.close()

@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.utils import new_document
 
 from tests.site.conftest import ROOT
-from tools.site import assets, pages
+from tools.site import assets, bundles, pages
 
 STYLE = """@charset "UTF-8";/*!
  * Licence */.used{color:red}.unused{color:blue}.used .unused,.used{margin:0}
@@ -63,6 +63,66 @@ def test_lighten_writes_embedded_pictures_and_unmarks_plain_code(tmp_path):
     (file,) = (tmp_path / "_images").iterdir()
     assert file.read_bytes() == picture
     assert body == f'x = <span class="mi">1</span><image href="../_images/{file.name}"/>{small}'
+
+
+PAGE = """<head>
+  <link href="../_static/styles/theme.css" rel="stylesheet" />
+  <link rel="icon" href="../_static/icon.svg" />
+  <link rel="stylesheet" type="text/css" href="../_static/css/own.css?v=1" />
+  <script src="../_static/one.js?v=1"></script>
+  <script src="../_static/two.js"></script>
+  <script>ONE.page = "a";</script>
+  <script defer="defer" src="../_static/mathjax/mathjax.js"></script>
+  <script defer src="../_static/js/book.js"></script>
+</head>
+<body><p>text</p>
+  <script defer src="../_static/scripts/bootstrap.js"></script>
+  <script defer src="../_static/scripts/last.js"></script>
+</body>"""
+FILES = {
+    "styles/theme.css": '@import "../basic.css";.theme{}',
+    "basic.css": ".basic{background:url(icon.svg)}",
+    "css/own.css": "@font-face{src:url('../fonts/a.woff2')}.own{background:url(data:image/png;base64,AA)}",
+    **{f"{name}.js": f'"{name}"' for name in ("one", "two", "js/book", "scripts/last", "mathjax/mathjax")},
+}
+
+
+@pytest.fixture
+def bundled(tmp_path):
+    """A site of one page that is bundled, and what the page says then."""
+    (tmp_path / "book").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / "_static" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "_static" / name).write_text(text)
+    return tmp_path, bundles.bundled(tmp_path, "book/a.html", PAGE)
+
+
+def test_a_page_asks_for_one_style_sheet_and_few_scripts(bundled):
+    site, page = bundled
+    asked = re.findall(r'(?:href|src)="([^"]+)"', page)
+    kinds = [re.sub(r"-[0-9a-f]{12}", "", address.removeprefix("../_static/")) for address in asked]
+    assert kinds == [
+        "bundles/looks.css",
+        "icon.svg",
+        "bundles/at-once.js",
+        "mathjax/mathjax.js",
+        "bundles/deferred.js",
+    ]
+    places = [page.index(text) for text in ("at-once", "ONE.page", "mathjax", "<p>", "deferred-")]
+    assert places == sorted(places)
+    assert all((site / "book" / address).is_file() for address in asked if "bundles" in address)
+    assert bundles.bundled(site, "book/a.html", page) == page
+
+
+def test_bundles_hold_their_files_in_order_with_addresses_that_lead_there(bundled):
+    site, _ = bundled
+    held = {file.name.partition("-")[0]: file.read_text() for file in (site / bundles.FOLDER).iterdir()}
+    assert held["looks"].replace("\n", "") == (
+        '.basic{background:url("../icon.svg")}.theme{}'
+        '@font-face{src:url("../fonts/a.woff2")}.own{background:url(data:image/png;base64,AA)}'
+    )
+    assert re.findall(r'"([a-z/]+)"', held["at"]) == ["one", "two"]
+    assert re.findall(r'"([a-z/]+)"', held["deferred"]) == ["js/book", "scripts/last"]
 
 
 def build(folder, text):

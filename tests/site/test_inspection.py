@@ -18,6 +18,8 @@ FAULTS = {
     "unnamed": '<svg viewBox="0 0 9 9" width="9"><path d="M0 0h9v9z"/></svg>',
     "wide": '<div style="width: 500px">too wide</div>',
     "unseen": '<a rel="next" href="sound.html" style="display: none">Next</a>',
+    "shifts": "<p>moved</p><script>requestAnimationFrame(() => requestAnimationFrame(() => document.querySelector('h1').insertAdjacentHTML("
+    "'beforebegin', '<div style=\"height: 400px\">late</div>')))</script>",
     "transfers": '<script src="heavy.js"></script>',
 }
 
@@ -41,7 +43,15 @@ def broken(broken_folder):
 
 def test_a_sound_page_passes(chromium, broken):
     seen = inspection.inspect(chromium, broken, "sound.html")
-    assert not (seen.outside or seen.errors or seen.violations or seen.unnamed or seen.unseen or seen.wide)
+    assert not (
+        seen.outside
+        or seen.errors
+        or seen.violations
+        or seen.unnamed
+        or seen.unseen
+        or seen.wide
+        or seen.shifts
+    )
     assert list(seen.transfers) == [f"{broken}/sound.html"]
 
 

@@ -31,15 +31,18 @@ server.serve(pathlib.Path(sys.argv[1]), port=int(sys.argv[2]), open_browser=Fals
 """
 
 
-@contextlib.contextmanager
 def server(site, home, port=0):
-    """A live book, and its address with its token."""
+    return serving([sys.executable, "-c", SERVE, str(site), str(port)], home)
+
+
+@contextlib.contextmanager
+def serving(command, home, folder=None):
+    """A live book that this command serves from a folder, and its address with its token."""
     own = {
         "JAX_PLATFORMS": "cpu",
         "MLAX_TUTORIAL_PROGRESS": str(home / "progress.json"),
     }
-    command = [sys.executable, "-c", SERVE, str(site), str(port)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | own)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder, env=os.environ | own)
     try:
         yield process, next(line.strip() for line in process.stdout if "http://" in line)
     finally:
@@ -394,6 +397,226 @@ def test_output_without_end_is_cut_and_the_page_stays_usable(opened):
     reader.until("stopped: KeyboardInterrupt")
     reader.run(reader.cell(2), "for i in range(3):\n    print(f'\\r{i} of 2', end='')")
     expect(reader.cell(2).locator(".cell_output")).to_have_text("2 of 2")
+
+
+TICKS = """import time
+print("before", flush=True)
+while True:
+    print("tick", flush=True)
+    time.sleep(0.2)"""
+
+
+def test_a_run_is_heard_and_interrupted_after_a_reload_and_in_a_second_window(opened):
+    reader = opened("welcome")
+    reader.run(reader.cell(2), TICKS, ends="Cell 2 runs")
+    reader.cell(3).locator(".live-run").click()
+    expect(reader.cell(2).locator(".cell_output")).to_contain_text("tick")
+    reader.page.goto(reader.served)
+    second = opened("welcome")
+    for window in (reader, second):
+        window.until("Cell 2 runs")
+        expect(window.cell(2)).to_have_attribute("data-live", "running")
+        output = window.cell(2).locator(".cell_output")
+        expect(output).to_contain_text("before")  # what it had said
+        ticks = output.text_content().count("tick")
+        expect(output).to_contain_text(re.compile(f"(tick\\s*){{{ticks + 2}}}"))  # and what comes meanwhile
+        expect(window.button("Interrupt")).to_be_enabled()
+    expect(reader.cell(3).locator(".live-said")).to_contain_text(
+        "was not run: the page was left while it waited"
+    )
+    second.run(
+        second.cell(3), "print('mine')", ends="Cell 3 waits: the kernel runs what was begun in another window"
+    )
+    expect(second.cell(3).locator(".live-said")).to_have_text("waits for the kernel")
+    reader.button("Interrupt").click()
+    for window in (reader, second):
+        expect(window.cell(2).locator(".traceback")).to_contain_text("KeyboardInterrupt", timeout=PATIENCE)
+        expect(window.cell(2).locator(".live-said")).to_have_text("KeyboardInterrupt")
+    for window in (reader, second):
+        window.until("Done")
+        expect(window.cell(3).locator(".cell_output")).to_have_text("mine")
+        expect(window.page.locator(".live-bar")).to_have_attribute("data-state", "idle")
+    # What has run is known in every window; a restart in one is noticed in the other.
+    reader.page.goto(reader.served)
+    expect(reader.cell(3).locator(".live-said")).to_contain_text("ran before")
+    expect(reader.cell(2).locator(".live-said")).to_be_empty()
+    second.button("Restart").click()
+    second.until("ready")
+    second.run(second.cell(3), "print('afresh')")
+    reader.until("Done")
+    expect(reader.cell(3).locator(".cell_output")).to_have_text("afresh")
+
+
+def test_a_silent_run_is_interrupted_after_a_reload(opened):
+    reader = opened("welcome")
+    reader.run(reader.cell(2), "while True:\n    pass", ends="Cell 2 runs")
+    expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "busy", timeout=PATIENCE)
+    reader.page.goto(reader.served)
+    reader.until("Cell 2 runs")
+    reader.button("Interrupt").click()
+    reader.until("Cell 2 stopped: KeyboardInterrupt")
+    expect(reader.page.locator(".live-bar")).to_have_attribute("data-state", "idle")
+    reader.run(reader.cell(2), "print('again')")
+
+
+def test_a_set_up_that_failed_runs_again(opened):
+    reader = opened("welcome")
+    reader.afresh()
+    original = "\n".join(reader.text(reader.cell(1)))
+    reader.run(reader.cell(1), "raise OSError('no disk')", ends="Cell 1 stopped: OSError")
+    reader.run(reader.cell(2), "print('never')", ends="Cell 1 stopped: OSError")
+    reader.write(reader.cell(1), original)
+    reader.run(reader.cell(2), "print('set up')", ends="Done: 2 cells")
+    reader.run(reader.cell(2), "print('and not twice')", ends="Done.$")
+
+
+def test_a_result_of_other_code_is_marked(opened):
+    reader = opened("welcome")
+    cell = reader.cell(2)
+    older, output = cell.locator(".live-older"), cell.locator(".cell_output")
+    expect(older).to_be_hidden()
+    reader.run(cell, "print('first')")
+    expect(older).to_be_hidden()
+    reader.write(cell, "print('second')")
+    expect(older).to_have_text("changed since it ran")
+    expect(output).to_have_class(re.compile("live-older-output"))
+    reader.write(cell, "print('first')")
+    expect(older).to_be_hidden()
+    reader.run(cell, "import time\ntime.sleep(2)\nprint('third')", ends="Cell 2 runs")
+    reader.write(cell, "print('written during the run')")
+    reader.until("Done")
+    expect(output).to_have_text("third")
+    expect(older).to_have_text("changed since it ran")
+    reader.run(cell)
+    expect(output).to_have_text("written during the run")
+    expect(older).to_be_hidden()
+    reader.page.goto(reader.served)
+    with_result = reader.page.locator("#book div.cell:has(> .live-tools):has(> .cell_output)").first
+    reader.write(with_result, "1 + 1")
+    expect(with_result.locator(".live-older")).to_have_text("the result is the book's")
+    with_result.get_by_role("button", name="Reset").click()
+    expect(with_result.locator(".live-older")).to_be_hidden()
+
+
+def test_the_kernel_completes_and_explains_names(opened):
+    reader = opened("welcome")
+    cell, press, write = reader.cell(2), reader.page.keyboard.press, reader.page.keyboard.type
+    offered, signature = (
+        reader.page.locator(".cm-tooltip-autocomplete"),
+        reader.page.locator(".live-signature"),
+    )
+    defined = "def overshoot(rate, steps=10):\n    'Goes too far.'\novershadow = \"\N{GRINNING FACE}\""
+    reader.run(cell, defined)
+    reader.write(cell, "face = '\N{GRINNING FACE}'; oversho")
+    press("Tab")
+    expect(offered).to_be_visible()
+    expect(offered.locator("li")).to_have_text(["overshoot"])
+    press("Tab")
+    assert reader.text(cell) == ["face = '\N{GRINNING FACE}'; overshoot"]
+    write("(")
+    expect(signature).to_contain_text("overshoot(rate, steps=10)")
+    expect(signature).to_contain_text("Goes too far.")
+    paper = reader.page.locator(".cm-tooltip:has(> .live-signature)")
+    expect(paper).not_to_have_css("background-color", "rgba(0, 0, 0, 0)")  # it lies on text
+    write("0.1")
+    expect(signature).to_be_visible()
+    press("Escape")
+    expect(signature).to_be_hidden()
+    assert reader.page.locator(":focus").get_attribute("aria-label") == "Code of cell 2"
+    reader.write(cell, "oversh")
+    press("Control+Space")
+    expect(offered.locator("li")).to_have_text(["overshadow", "overshoot"])
+    reader.page.wait_for_timeout(300)  # a key that comes at once is for the text
+    press("ArrowDown")
+    press("Enter")
+    assert reader.text(cell) == ["overshoot"]
+    press("Control+Shift+Space")
+    expect(signature).to_contain_text("overshoot(rate, steps=10)")
+    press("Enter")
+    press("Tab")  # nothing to complete: it indents
+    assert reader.text(cell) == ["overshoot", "    "]
+    reader.run(cell, "overshoot?")
+    expect(cell.locator(".cell_output")).to_contain_text("Goes too far.")
+    # A kernel that is busy says so, and is not asked.
+    reader.run(cell, "import time\nwhile True:\n    time.sleep(0.1)", ends="Cell 2 runs")
+    second = opened("welcome")
+    second.until("Cell 2 runs")
+    second.write(second.cell(3), "oversh")
+    second.page.keyboard.press("Control+Space")
+    second.until("It completes and explains names when the cell has ended")
+    second.button("Interrupt").click()
+    reader.until("stopped: KeyboardInterrupt")
+
+
+RICH = r"""from IPython.display import JSON, Latex, Markdown, Math, display
+display(Markdown("# A heading\n\n*all* $x_1 * y_2 * z$, $5 and $6\n\n$$\\sum_i x_i$$\n\n```python\nfor i in x: pass\n```\n\n<img src='x' onerror='alert(1)'>"))
+display(Math("x^2"), Latex(r"\begin{align} a &= b \end{align}"), JSON({"a": [1, {"b": None}]}))"""
+
+
+def test_markdown_formulas_and_json_are_shown(opened):
+    reader = opened("welcome")
+    cell = reader.cell(2)
+    reader.run(cell, RICH)
+    expect(cell.locator(".text_markdown h1")).to_have_text("A heading")
+    expect(cell.locator(".text_markdown em")).to_have_text("all")
+    expect(cell.locator(".text_markdown")).to_contain_text("$5 and $6")
+    expect(cell.locator(".text_markdown .tok-keyword")).to_have_text(["for", "in", "pass"])
+    expect(cell.locator(".text_markdown mjx-container")).to_have_count(2)
+    expect(cell.locator(".text_latex mjx-container")).to_have_count(2)
+    assert "$" not in cell.locator(".text_latex").first.inner_text()
+    assert json.loads(cell.locator(".cell_output pre").last.inner_text()) == {"a": [1, {"b": None}]}
+    assert [each for each in reader.complaints if "Content Security Policy" in each], "a handler does not run"
+    reader.complaints.clear()
+
+
+MANY = {
+    "HTML": ("HTML('<p>x</p>' * 200_000)", "HTML of 200,000 elements is left out"),
+    "text": ("'x' * 1_000_000", "The rest of the output is left out"),
+    "Markdown": ("Markdown('x ' * 1_000_000)", "The rest of the output is left out"),
+    "LaTeX": ("Latex('x ' * 1_000_000)", "The rest of the output is left out"),
+    "JSON": ("JSON(['x'] * 1_000_000)", "The rest of the output is left out"),
+    "parts": ("[display(HTML('<p>x</p>')) for _ in range(1000)]", "The rest of the output is left out"),
+    "printed": ("print('x' * 1_000_000)", "The rest of the output is left out"),
+    "an error": ("1 / int(''.join('0' for _ in range(1)))", ""),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_no_output_buries_the_page(opened, kind):
+    reader = opened("welcome")
+    cell, (code, said) = reader.cell(2), MANY[kind]
+    begin = "from IPython.display import HTML, Image, JSON, Latex, Markdown, display\n"
+    if kind == "an error":
+        reader.run(cell, "print('x' * 1_000_000)\n" + code, ends="stopped: ZeroDivisionError")
+        expect(cell.locator(".traceback")).to_contain_text("division by zero")
+    else:
+        reader.run(cell, begin + code)
+        expect(cell.locator(".live-note")).to_contain_text(said)
+        expect(cell.locator(".live-note")).not_to_contain_text("still runs")
+    assert cell.locator(".cell_output *").count() < 25_000
+    assert len(cell.locator(".cell_output").inner_text()) < 110_000
+
+
+def test_what_is_written_anew_counts_once(opened):
+    reader = opened("welcome")
+    cell = reader.cell(2)
+    again = "from IPython.display import HTML, display\nshown = display(HTML(''), display_id=True)\n"
+    reader.run(cell, again + "for i in range(30): shown.update(HTML(f'<i>{i}</i>' * 1000))")
+    expect(cell.locator(".cell_output i").first).to_have_text("29")
+    expect(cell.locator(".live-note")).to_have_count(0)
+    reader.run(cell, again + "shown.update(HTML('<p>x</p>' * 30_000))")
+    expect(cell.locator(".live-note")).to_contain_text("HTML of 30,000 elements is left out")
+
+
+def test_a_phone_does_not_zoom_into_the_editor(chromium, served):
+    with chromium.new_context(
+        viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True, reduced_motion="reduce"
+    ) as context:
+        reader = Reader(context.new_page(), served).open("welcome")
+        assert (
+            reader.cell(2).locator(".cm-content").evaluate("e => parseFloat(getComputedStyle(e).fontSize)")
+            >= 16
+        )
 
 
 def test_a_kernel_that_dies_is_noticed(opened):

@@ -1,4 +1,4 @@
-"""Every page: stays on the site, is light, accessible, named, no wider than a telephone, and shows what it should.
+"""Every page: stays on the site, is light, stands still while it loads, is accessible, named, no wider than a telephone, and shows what it should.
 
 A page is one test, which visits it once, turns it dark and back, and lists all that it found. `test_sight.py` plants the
 faults that are looked for here on the page of all components, and sees them found.
@@ -8,6 +8,7 @@ from tools.site import inspection
 
 LIMIT_PAGE = 1_000_000  # all that a first visit loads, fonts and MathJax included, text compressed as GitHub Pages does
 LIMIT_REQUEST = 300_000
+MOST_REQUESTS = 25
 MATHJAX = "/mathjax/"
 
 
@@ -18,6 +19,8 @@ def too_heavy(name, transfers, mathematics):
     for url, size in transfers.items():
         if size > LIMIT_REQUEST and MATHJAX not in url:
             yield f"{url} has {size} bytes, over {LIMIT_REQUEST}"
+    if len(transfers) > MOST_REQUESTS:
+        yield f"{len(transfers)} requests, over {MOST_REQUESTS}"
     if (total := sum(transfers.values())) > LIMIT_PAGE:
         largest = sorted(transfers.items(), key=lambda item: -item[1])[:8]
         yield f"all together {total} bytes, over {LIMIT_PAGE}: {largest}"
@@ -36,6 +39,7 @@ def faults(name, visit):
         "links to the next or previous page that do not show": visit.unseen,
         "seen": visit.seen,
         "wider than a telephone": visit.wide,
+        "moves while it loads": visit.shifts,
         "too heavy": list(too_heavy(name, visit.transfers, visit.mathematics)),
     }
     return {kind: lines for kind, lines in found.items() if lines}
@@ -65,4 +69,6 @@ def test_what_is_too_heavy():
     assert "over 300000" in next(too_heavy("page.html", own | {"http://site/a.js": 300_001}, False))
     many = {f"http://site/{number}.js": 200_000 for number in range(6)}
     assert "over 1000000" in next(too_heavy("page.html", own | many, False))
+    small = {f"http://site/{number}.js": 100 for number in range(25)}
+    assert "26 requests, over 25" in next(too_heavy("page.html", own | small, False))
     assert "not measured" in next(too_heavy("page.html", {}, False))

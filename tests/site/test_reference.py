@@ -6,14 +6,27 @@ import re
 
 import pytest
 
-from mlax_tutorial import nn, optim, precision, saving, sharding, training, trees
+from mlax_tutorial import (
+    augment,
+    metrics,
+    nn,
+    optim,
+    packing,
+    precision,
+    saving,
+    sharding,
+    streams,
+    training,
+    trees,
+)
 from tests.site.conftest import ROOT
 from tools.site import reference
 
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "book/reference").glob("*.md")}
 WRITTEN = re.findall(r"\.\. auto\w+:: mlax_tutorial\.([\w.]+)", "".join(PAGES.values()))
 MODULES = {
-    m.__name__.rpartition(".")[2]: m for m in (nn, optim, precision, saving, sharding, training, trees)
+    m.__name__.rpartition(".")[2]: m
+    for m in (augment, metrics, nn, optim, packing, precision, saving, sharding, streams, training, trees)
 }
 
 
@@ -59,7 +72,7 @@ def test_what_stands_at_the_top_of_a_module_is_shown_where_a_docstring_refers_to
             if "see the top of the module" in (inspect.getdoc(thing) or ""):
                 referring += 1
                 assert f".. automodule:: {thing.__module__}\n" in text[:place], name
-    assert referring == 3
+    assert referring == 4
 
 
 def test_signatures_show_defaults_without_types_and_addresses():

@@ -2,14 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+from sphinx.errors import ExtensionError
 
 from tools.site import browser, inspection, search
 
 LIMIT = 300_000  # bytes of index and texts, as they come over the wire
-QUOTED = 15  # pages of which there are excerpts
+QUOTED = 14  # pages of which there are excerpts
 
 PAGE = """<p>outside</p><article id="book"><section id="jit"><p class="book-eyebrow">Chapter 4</p><h1>jit<a class="headerlink" href="#jit">#</a></h1>
 <p>Opening words.</p><section id="static"><h2>Static: <code>static_argnames</code><a class="headerlink" href="#s">#</a></h2>
@@ -45,8 +47,8 @@ def test_names_are_read_as_a_reader_sees_them():
 def test_the_index_says_where_each_word_stands():
     made = search.index({"book/jit": ("4. jit", search.read(PAGE))}, [("jax.jit", ["book/jit#static", "book/gone#x"]), ("gone", ["book/gone#x"])])  # fmt: skip
     lines = dict(line.split(" ", 1) for line in made["words"].splitlines())
-    assert lines["zebra"] == lines["static_argnames"] == "1"
-    assert lines["jit"] == "0 1" and lines["layer"] == "3" and lines["word"] == "1*"
+    assert lines["zebra"] == lines["static_argnames"] == "B"
+    assert lines["jit"] == "AB" and lines["layer"] == "D" and lines["word"] == "B*"
     assert "the" not in lines
     assert made["names"] == [["jax.jit", [1]]]
 
@@ -112,6 +114,35 @@ def test_names_terms_and_words_come_first_where_they_are_taught(page):
         page.wait_for_function("document.querySelectorAll('#search-results li').length > 0")
         found = page.evaluate("query => { const [first] = book.find(query); return `${first.chapter} | ${first.title}` }", query)  # fmt: skip
         assert found == first, query
+
+
+def test_what_people_type_leads_to_its_answer(page):
+    """Each search of `searches.txt` has its section among the first three; most of these words stand nowhere in the book."""
+    lines = Path(__file__).with_name("searches.txt").read_text(encoding="utf-8").splitlines()
+    wanted = [line.rsplit(": ", 1) for line in lines]
+    assert len(wanted) >= 60
+    page.goto("/search.html?q=jit")
+    page.locator("#search-results li").first.wait_for()
+    found = page.evaluate(
+        "queries => queries.map(query => book.find(query).slice(0, 3).map(({page, anchor}) => `${page}#${anchor}`))",
+        [query for query, _ in wanted],
+    )
+    missed = [
+        f"{query}: not {place}, but {first}"
+        for (query, place), first in zip(wanted, found)
+        if f"book/{place}" not in first
+    ]
+    assert not missed, "\n".join(missed)
+
+
+def test_a_phrase_leads_to_a_section_that_exists():
+    pages = {"book/jit": ("4. jit", search.read(PAGE))}
+    phrases = [("freeze", "book/jit#static"), ("elsewhere", "book/gone#x")]
+    assert search.lead(pages, phrases) == phrases[:1], "a page that is not built is none of the build's"
+    assert search.index(pages, phrases=phrases[:1])["asked"] == [["freeze", 1]]
+    assert "freeze B" in search.index(pages)["words"].splitlines()
+    with pytest.raises(ExtensionError, match="no section book/jit#renamed"):
+        search.lead(pages, [("freeze", "book/jit#renamed")])
 
 
 def test_a_search_loads_little(chromium, address):

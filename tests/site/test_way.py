@@ -1,4 +1,4 @@
-"""The reader's way: from the README to the pages, marks in the contents, what is planned, going on, keys, as they show in a browser."""
+"""The reader's way: from the README to the pages, marks in the contents, going on, keys, as they show in a browser."""
 
 import io
 import re
@@ -8,20 +8,7 @@ import pytest
 from PIL import Image
 
 from tools import project
-from tools.notebooks.places import Book
 from tools.site import browser, contents
-
-MAP = """**Part I, basics:** the first.<br>
-<span>1 [Arrays](arrays.ipynb)</span>
-<span>2 Loops & more</span>
-<span>3 [Keys](keys.ipynb)</span>
-
-**Part II, more:** the second.<br>
-<span>4 Trees</span>
-
-**Reference:** look it up.<br>
-<span>[Glossary](glossary.md)</span>
-"""
 
 
 def listed(caption, *items):
@@ -32,14 +19,35 @@ def listed(caption, *items):
 SIDEBAR = listed("Part I: basics", ("#", "1. Arrays"), ("keys.html", "3. Keys")) + listed("Reference", ("glossary.html", "Glossary"))  # fmt: skip
 
 
-def test_what_is_planned_stands_where_it_will_be():
-    made = contents.with_plan(SIDEBAR, contents.plan(MAP))
+def test_contents_fold_by_part():
+    lids = lambda made: re.findall(r'<details class="book-part"( open)?>.*?caption-text">(.*?)<', made)  # noqa: E731
+    assert lids(contents.folded(SIDEBAR)) == [(" open", "Part I: basics"), (" open", "Reference")]
+    last = SIDEBAR.replace('<ul class="nav">', '<ul class="nav current">').replace("nav current", "nav", 1)
+    made = contents.folded(last)
+    assert lids(made) == [("", "Part I: basics"), (" open", "Reference")]
     text = " ".join(re.sub("<[^>]*>", " ", made).split())
-    assert text == (
-        "Part I: basics 1. Arrays 2. Loops &amp; more (planned) 3. Keys "
-        "Part II: more 4. Trees (planned) Reference Glossary"
+    assert text == "Part I: basics 1. Arrays 3. Keys Reference Glossary"
+
+
+def test_a_part_of_the_contents_opens_and_a_page_of_the_reference_lists_its_classes(page):
+    page.goto("/book/reference/optimizers.html")
+    parts = page.locator(".bd-docs-nav details.book-part")
+    opened = parts.evaluate_all(
+        "all => all.filter(e => e.open).map(e => e.querySelector('summary').innerText)"
     )
-    assert contents.with_plan(SIDEBAR, []) == SIDEBAR
+    assert opened == ["Reference"]
+    hidden = parts.locator("a[href$='/jit.html']")
+    assert not hidden.is_visible()
+    parts.filter(has=page.locator("a[href$='/jit.html']")).locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert hidden.is_visible()
+
+    listed = page.locator("#pst-secondary-sidebar .page-toc a")
+    shown = listed.evaluate_all(
+        "all => all.filter(e => e.checkVisibility()).map(e => e.hash.split('.').pop())"
+    )
+    assert {"Adam", "AdamW", "Lion", "Accumulate", "CosineDecay"} <= set(shown)
+    assert "direction" not in shown, "methods come with their class"
 
 
 def test_links_know_how_many_exercises_there_are():
@@ -47,21 +55,6 @@ def test_links_know_how_many_exercises_there_are():
     assert '<a class="reference internal" href="#" data-exercises="7">1. Arrays' in made
     assert 'href="keys.html" data-exercises="2"' in made
     assert made.count("data-exercises") == 2
-
-
-def test_planned_chapters_show_in_grey_and_lead_nowhere(page):
-    planned = [
-        chapter for part in contents.plan(Book().source("welcome").read_text()) for chapter in part.planned
-    ]
-    page.goto("/book/glossary.html")
-    shown = page.locator(".bd-docs-nav li.book-planned")
-    assert shown.all_text_contents() == [f"{number}. {title} (planned)" for number, title in planned]
-    if planned:
-        assert shown.first.is_visible() and shown.locator("a").count() == 0
-        ink = "e => getComputedStyle(e).color"
-        assert shown.first.locator("span").first.evaluate(ink) != page.locator(
-            ".bd-docs-nav li a"
-        ).first.evaluate(ink)
 
 
 @pytest.fixture
@@ -85,6 +78,8 @@ def test_a_solved_exercise_shows_in_the_contents_and_on_the_page_of_exercises(pa
     solved = page.locator(".book-exercise-head").first.get_attribute("data-exercise")
 
     page.goto("/book/exercises.html")
+    part = page.locator("details.book-part", has=page.locator(f"a[href='{name}.html']"))
+    part.locator("summary").click()  # this page is of another one
     assert mark(page, name) == f"1/{count}"
     box = page.get_by_label(f"I have solved {solved}", exact=True)
     assert box.is_checked()
@@ -193,6 +188,28 @@ def test_a_prediction_asks_first_and_shows_what_was_said(page):
     assert page.locator(".book-yours").inner_text() == f"You said: {choice.inner_text()}"
 
 
+def test_answers_to_marked_questions_are_counted(page):
+    page.goto("/book/begin.html")
+    questions = page.locator(".book-predict")
+    assert questions.count() == 12 == page.locator(".book-predict[data-right]").count()
+    assert not re.search(r"\[[ x]\] ", page.locator("#book").inner_text())
+    button, verdict = page.get_by_role("button", name="Count my answers"), page.locator(".book-verdict")
+    button.click()
+    assert verdict.inner_text().startswith("0 of 12 are right, 12 not answered yet.")
+    for i in range(12):
+        right = int(questions.nth(i).get_attribute("data-right"))
+        wrong = i in (6, 9)  # Pytrees and vmap
+        questions.nth(i).locator("input").nth((right + 1) % 3 if wrong else right).check()
+    button.click()
+    assert verdict.inner_text().split("\n")[0] == "10 of 12 are right."
+    assert verdict.locator("ul").nth(0).locator("li").all_inner_texts() == ["Pytrees", "vmap"]
+    assert verdict.locator("ul").nth(1).locator("li").count() == 10
+    begin = verdict.locator("p").last
+    assert begin.inner_text() == "Begin with Pytrees."
+    begin.locator("a").click()
+    page.wait_for_url("**/pytrees.html")
+
+
 def test_an_exercise_has_one_name(page):
     page.goto("/book/vmap.html")
     card = page.locator(".book-exercise").first
@@ -233,7 +250,13 @@ def test_drawings_can_be_read_on_a_telephone(page):
     sizes = page.evaluate("""() => [...document.querySelectorAll("figure.viz svg text")].map(each => {
         return parseFloat(getComputedStyle(each).fontSize) * each.getScreenCTM().a })""")
     assert sizes and min(filter(None, sizes)) > 10  # none behind a lid
-    assert page.locator("figure.viz").first.get_attribute("tabindex") == "0"
+    figure = page.locator("figure.viz[data-more=right]").first  # it fades where it goes on
+    assert figure.get_attribute("tabindex") == "0"
+    assert figure.evaluate("e => getComputedStyle(e).maskImage") != "none"
+    figure.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function("document.querySelector('figure.viz').dataset.more === 'left'")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -256,7 +279,10 @@ def test_labels_of_drawings_have_contrast(chromium, address):
             page = context.new_page()
             page.goto(f"{address}/book/attention.html")
             inks = page.evaluate("""() => {
-                const light = color => color.match(/\\d+/g).slice(0, 3).map(Number).map(v => v / 255)
+                const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+                const bytes = color => {  // of any notation, color-mix among them
+                    canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3) };
+                const light = color => bytes(color).map(v => v / 255)
                     .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
                 const paper = light(getComputedStyle(document.body).backgroundColor);
                 return [...document.querySelectorAll("figure.viz svg text")].map(each => {

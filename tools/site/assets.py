@@ -17,6 +17,7 @@ from pathlib import Path
 STYLES = ("_static/styles/pydata-sphinx-theme.css", "_static/sphinx-design.min.css")
 UNUSED_FILES = (
     "_static/scripts/fontawesome.js*",
+    "_static/scripts/bootstrap.js*",
     "_static/vendor",
     "_static/locales",
     "_static/**/*.map",
@@ -42,7 +43,7 @@ CLASS = re.compile(r"\.(-?[A-Za-z_](?:[\w-]|\\.)*)")
 # Tokens that code.css leaves in the colour of the text: names, operators, brackets, white space.
 PLAIN_TOKEN = re.compile(r'<span class="(?:n|nx|na|o|p|w)">([^<]*)</span>')
 EMBEDDED = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=\s]+)")
-SMALLEST_FILE = 2_000  # characters; a smaller picture is not worth a request
+SMALLEST_FILE = 4_000  # characters; a smaller picture is not worth a request
 
 
 def lighten(body, folder, prefix):

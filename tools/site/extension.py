@@ -1,5 +1,5 @@
 """The book's own Sphinx extension: boxes with titles, links to cells, header buttons, page descriptions, reference pages,
-what is planned, the search, a light theme.
+the contents, the search, a light theme.
 
 `_config.yml` loads it (`local_extensions`).
 """
@@ -8,6 +8,7 @@ from . import (
     anchors,
     assets,
     boxes,
+    bundles,
     cells,
     contents,
     exercises,
@@ -34,5 +35,6 @@ def setup(app):
     search.setup(app)
     start.setup(app)
     assets.setup(app)
+    bundles.setup(app)
     pdf.setup(app)
     return {"version": "1", "env_version": 2, "parallel_read_safe": True, "parallel_write_safe": True}

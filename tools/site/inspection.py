@@ -1,4 +1,4 @@
-"""What a browser sees on a page: requests, errors, weight, accessibility, pictures, width. `tests/site` asserts on it."""
+"""What a browser sees on a page: requests, errors, weight, shifts, accessibility, pictures, width. `tests/site` asserts on it."""
 
 import contextlib
 import dataclasses
@@ -46,8 +46,26 @@ UNSEEN = """() => [...document.querySelectorAll("a[rel=next], a[rel=prev]")]
 STAYS_LIGHT = """async () => {
     const light = () => (document.documentElement.dataset.theme || "dark") !== "dark";
     for (let frames = 0; light() && frames < 120; frames++) await new Promise(requestAnimationFrame);
-    for (const each of document.getAnimations()) each.finish();
     return light();
+}"""
+
+
+# How far the page moved by itself: the sum of Chromium's layout shifts, of which 0.1 and less is good (web.dev/cls).
+MOST_SHIFT = 0.1
+WATCH_SHIFTS = """
+    globalThis.shifted = {sum: 0, moved: new Set()};
+    globalThis.shift = ({value, hadRecentInput, sources}) => {
+        if (hadRecentInput) return;
+        shifted.sum += value;
+        if (value > 0.01) for (const {node} of sources) shifted.moved.add(`${node?.nodeName} ${(node?.textContent || "").trim().slice(0, 40)}`);
+    };
+    globalThis.watched = new PerformanceObserver(list => list.getEntries().forEach(shift));
+    watched.observe({type: "layout-shift", buffered: true});
+"""
+SHIFTS = """async () => {
+    await new Promise(done => setTimeout(done, 150));  // a shift is told a frame later
+    watched.takeRecords().forEach(shift);
+    return [shifted.sum, [...shifted.moved].slice(0, 6)];
 }"""
 
 
@@ -69,6 +87,9 @@ class Visit:
         default_factory=list
     )  # what a reader would see to be wrong: cut, hidden, told too early
     wide: list[str] = dataclasses.field(default_factory=list)  # what sticks out on a telephone
+    shifts: list[str] = dataclasses.field(
+        default_factory=list
+    )  # at which width the page moves too much while it loads
     mathematics: bool = False  # whether there is any on the page
 
 
@@ -81,6 +102,9 @@ def inspect(chromium, address, name, widths=(390, 320)):
         visit.mathematics = page.locator(".math").count() > 0
         visit.seen = sight.at_the_desk(page)
         # From here on in the dark, where only colors differ. (`tests/site/test_behaviour.py` sees a page that begins in it.)
+        page.add_style_tag(
+            content="*, ::before, ::after { transition: none !important }"
+        )  # or colors are judged on their way
         page.emulate_media(color_scheme="dark")
         if page.evaluate(STAYS_LIGHT):
             visit.errors.append("the page stays light when the system turns dark")
@@ -89,7 +113,28 @@ def inspect(chromium, address, name, widths=(390, 320)):
         for width in widths:
             sight.resize(page, (width, 800))
             visit.wide += [f"{width}: {line}" for line in page.evaluate(WIDE)]
+    visit.shifts += shifts_of_a_telephone(chromium, f"{address}/{name}")
     return visit
+
+
+def shifts_of_a_telephone(chromium, url):
+    """What moves on a narrow page, which is loaded for this alone, with an empty cache."""
+    width, height = sight.TELEPHONE
+    context = chromium.new_context(viewport={"width": width, "height": height}, reduced_motion="reduce")
+    try:
+        page = context.new_page()
+        page.add_init_script(WATCH_SHIFTS)
+        page.goto(url)
+        browser.settle(page)
+        return shifts(page, width)
+    finally:
+        context.close()
+
+
+def shifts(page, width):
+    """A line if a page, loaded with `WATCH_SHIFTS`, has moved by more than is good."""
+    total, moved = page.evaluate(SHIFTS)
+    return [f"{width}: {total:.2f}, among it {moved}"] if total > MOST_SHIFT else []
 
 
 @contextlib.contextmanager
@@ -114,8 +159,10 @@ def opened(chromium, address, name, visit):
             lambda answer: answer.status >= 400 and visit.errors.append(f"{answer.status} {answer.url}"),
         )
         watch_transfers(context, page, visit.transfers)
+        page.add_init_script(WATCH_SHIFTS)
         page.goto(f"{address}/{name}")
         browser.settle(page)
+        visit.shifts += shifts(page, width)
         visit.violations += [f"light: {line}" for line in accessibility.violations(page)]
         page.wait_for_load_state("networkidle")
         yield page

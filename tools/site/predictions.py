@@ -17,6 +17,7 @@ def assemble(app, doctree):
         title = nodes.paragraph("", question.get("title") or "Predict", classes=["book-predict-title"])
         question.insert(0, title)
         question["names"].append(f"{page}-{number}")
+        _mark(question)
     for reveal in list(_regions(doctree, "book-reveal")):
         outputs = _outputs_before(reveal)
         for output in outputs:
@@ -27,6 +28,15 @@ def assemble(app, doctree):
         shown = nodes.container("", *outputs, classes=["cell", "book-reveal-output"]) if outputs else None
         children = [opening, *([shown] if outputs else []), *reveal.children, html("</div></details>")]
         reveal.replace_self(children)
+
+
+def _mark(question):
+    """The choice that the source marks as right, `- [x]`, gets a class for the page's script; the marks themselves go."""
+    for choice in question.findall(nodes.list_item):
+        text = next(choice.findall(nodes.Text), None)
+        if text is not None and (mark := fences.MARK.match(f"- {text}")):
+            text.parent.replace(text, nodes.Text(text[len(mark[0]) - 2 :]))
+            choice["classes"] += ["book-right"] if mark[1] == "x" else []
 
 
 def _regions(doctree, style):

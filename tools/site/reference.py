@@ -21,6 +21,7 @@ OPTIONS = {
     "napoleon_use_ivar": True,
     "python_maximum_signature_line_length": 60,
     # The one thing that is neither here nor in a built-in module: no address is looked up, so that the build works offline.
+    # (The last one: Sphinx takes the first of two attributes that share a line for a type.)
     "nitpick_ignore": [("py:class", "jax.Array"), ("py:class", "numpy.ndarray")],
     "toc_object_entries_show_parents": "hide",
 }
@@ -58,9 +59,9 @@ def escape_stars(app, what, name, obj, options, lines):
     """Let ``x, **inputs: …`` stand in a list of parameters; napoleon does it for ``**inputs: …`` alone."""
 
     def escape(found):
-        return found[1] + found[2].replace("*", r"\*") + found[3]
+        return found[1] + found[2].replace("*", r"\*")
 
-    lines[:] = [re.sub(r"^(\s+[\w, ]+, )(\*+)(\w+:)", escape, line) for line in lines]
+    lines[:] = [re.sub(r"^(\s+)((?:\*{0,2}\w+, )+\*{0,2}\w+)(?=:)", escape, line) for line in lines]
 
 
 def resolve(app, env, node, contnode):

@@ -15,12 +15,14 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from . import browser
+from sphinx.errors import ExtensionError
+
+from . import asked, browser
 from .pages import chapter_number
 
 WORD = re.compile(r"\w+")
 LONGEST_WORD = 40
-LONGEST_OUTPUT = 400  # characters of what a cell printed
+LONGEST_OUTPUT = 240  # characters of what a cell printed
 OFTEN = 4  # a word that stands so often in a section counts for more
 # Words that say nothing about where they stand.
 STOP = frozenset(
@@ -43,9 +45,18 @@ class Section:
 class Reader(HTMLParser):
     """Reads a page's article into sections."""
 
-    SKIPPED = frozenset({"script", "style", "svg", "button", "noscript", "mjx-container"})
+    SKIPPED = frozenset({"script", "style", "template", "svg", "button", "noscript", "mjx-container"})
     SKIPPED_CLASSES = frozenset(
-        {"headerlink", "hide", "book-exercise-foot", "viz-bar", "viz-unseen", "book-eyebrow"}
+        {
+            "headerlink",
+            "hide",
+            "book-exercise-foot",
+            "viz-bar",
+            "viz-tune",
+            "viz-unseen",
+            "book-eyebrow",
+            "doctest",
+        }
     )
     HEADINGS = frozenset({"h1", "h2", "h3", "h4"})
 
@@ -162,7 +173,37 @@ def taught(page: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-def index(pages: dict[str, tuple[str, list[Section]]], names=()) -> dict:
+def lead(pages: dict[str, tuple[str, list[Section]]], phrases) -> list[tuple[str, str]]:
+    """Write the phrases that readers search for into their sections, unseen; returns those whose pages are built."""
+    built = [(phrase, place) for phrase, place in phrases if place.partition("#")[0] in pages]
+    for phrase, place in built:
+        path, _, anchor = place.partition("#")
+        section = next((each for each in pages[path][1] if each.anchor == anchor), None)
+        if section is None:
+            raise ExtensionError(f"tools/site/asked.py: there is no section {place} for {phrase!r}")
+        section.unseen += f" {phrase}"
+    return built
+
+
+def steps(places) -> str:
+    """Places in ascending order, each as its distance from the one before: a number of letters, the last one large.
+
+    A star says that a word stands there often.
+
+    >>> steps([(0, 1), (3, 4), (30, 1)])
+    'AD*bB'
+    """
+    told, before = [], 0
+    for place, count in places:
+        distance, before = place - before, place
+        digits = chr(ord("A") + distance % 26)
+        while distance := distance // 26:
+            digits = chr(ord("a") + distance % 26) + digits
+        told.append(digits + "*" * (count >= OFTEN))
+    return "".join(told)
+
+
+def index(pages: dict[str, tuple[str, list[Section]]], names=(), phrases=()) -> dict:
     """The index of pages, each a title and its sections, in the order of the book."""
     listed, places, occurrences, number = [], {}, {}, 0
     for path, (title, sections) in pages.items():
@@ -175,18 +216,13 @@ def index(pages: dict[str, tuple[str, list[Section]]], names=()) -> dict:
             for word, count in counts.items():
                 occurrences.setdefault(word, []).append((number, count))
             number += 1
-    lines = []
-    for word in sorted(occurrences):
-        before, steps = 0, []
-        for place, count in occurrences[word]:
-            steps.append(f"{place - before}{'*' if count >= OFTEN else ''}")
-            before = place
-        lines.append(f"{word} {' '.join(steps)}")
+    lines = [f"{word} {steps(occurrences[word])}" for word in sorted(occurrences)]
     known = [[name, sorted({places[p] for p in where if p in places})] for name, where in names]
     return {
         "pages": listed,
         "words": "\n".join(lines),
         "names": [each for each in known if each[1]],
+        "asked": [[phrase, places[place]] for phrase, place in phrases],
         "stop": " ".join(sorted(STOP)),
     }
 
@@ -215,7 +251,10 @@ def write(app, exception):
         number = chapter_number(app.srcdir, name)
         pages[name] = (f"{number}. {titles[name]}" if number else titles[name], read(text))
     static = site / "_static"
-    (static / "search-index.js").write_text(script("book.index", index(pages, names)), encoding="utf-8")
+    phrases = lead(pages, asked.phrases())
+    (static / "search-index.js").write_text(
+        script("book.index", index(pages, names, phrases)), encoding="utf-8"
+    )
     folder = static / "search"
     folder.mkdir(exist_ok=True)
     known = set()

@@ -82,6 +82,43 @@
       return found;
     },
 
+    // What scrolls sideways is reached by Tab, and fades where it goes on.
+    scrolling() {
+      return all("#book *").filter((each) => each.scrollWidth > each.clientWidth + 1 && /auto|scroll/.test(getComputedStyle(each).overflowX) && seen(each)).flatMap((each) => {
+        const told = `${each.localName}.${each.className}: ${short(words(each))}`;
+        return [
+          ...(each.tabIndex < 0 && !each.querySelector("a[href], button, input, [tabindex]") ? [`not reached by Tab: ${told}`] : []),
+          ...(each.localName !== "pre" && getComputedStyle(each).maskImage === "none" ? [`goes on without a sign: ${told}`] : []),
+        ];
+      });
+    },
+
+    // Letters of a drawing can be read: nine pixels high at least.
+    letters() {
+      return all("#book svg :is(text, tspan)").filter((each) => seen(each) && words(each) && !each.closest("mjx-container")).flatMap((each) => {
+        const to_screen = each.getScreenCTM?.() ?? each.closest("svg").getScreenCTM();
+        const pixels = size(getComputedStyle(each).fontSize) * Math.hypot(to_screen.b, to_screen.d);
+        return pixels < 8.95 ? [`${each.closest(".viz-figure, figure")?.className}: ${short(words(each))} is ${pixels.toFixed(1)} pixels high`] : [];
+      });
+    },
+
+    // A drawing fits its column, its words stay in it, and do not lie on one another.
+    crowded() {
+      return all("#book :is(figure.viz, .output.text_html) > svg").filter(seen).flatMap((svg) => {
+        const whole = svg.getBoundingClientRect(), parent = svg.parentElement, told = name(svg.closest("figure") ?? parent);
+        const found = parent.scrollWidth > parent.clientWidth + 1 ? [`is wider than its column: ${short(told)}`] : [];
+        const texts = all("text", svg).filter((each) => words(each) && seen(each) && Math.abs(each.getScreenCTM().b) < 0.01);
+        const boxes = texts.map((each) => [each, each.getBoundingClientRect()]);
+        for (const [i, [each, box]] of boxes.entries()) {
+          if (box.right > whole.right + 2 || box.left < whole.left - 2) found.push(`${words(each)} goes beyond the drawing: ${short(told)}`);
+          const over = boxes.slice(i + 1).find(([, other]) => Math.min(box.right, other.right) - Math.max(box.left, other.left) > 2 &&
+            Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > Math.min(box.height, other.height) / 2);
+          if (over) found.push(`${words(each)} lies on ${words(over[0])}: ${short(told)}`);
+        }
+        return found;
+      });
+    },
+
     // A figure says what it is, and its first frame what to look for.
     told() {
       return figures().flatMap((figure) => [

@@ -40,6 +40,7 @@ for (const question of document.querySelectorAll(".book-predict")) {
     const group = element("fieldset", { class: "book-choices" }, element("legend", { class: "book-visually-hidden" }, "Your answer"));
     [...list.children].forEach((item, index) => {
       const id = `${question.id}-${index}`;
+      if (item.matches(".book-right")) question.dataset.right = index;
       const input = element("input", { type: "radio", name: question.id, id });
       input.checked = answered === String(index);
       input.addEventListener("change", () => memory.set(key, String(index)));
@@ -79,6 +80,29 @@ for (const lid of document.querySelectorAll("#book details.book-reveal")) {
   question.addEventListener("input", show);
   lid.addEventListener("toggle", show);
   show();
+}
+
+// --- a page of questions whose right choices are marked: which chapters its reader can skip ---
+
+const graded = [...document.querySelectorAll(".book-predict[data-right]")];
+if (graded.length) {
+  const button = element("button", { type: "button", class: "book-count" }, "Count my answers");
+  const verdict = element("div", { class: "book-verdict", role: "status" });
+  const after = (question) => [...document.querySelectorAll("#book details.book-reveal")].find((lid) => question.compareDocumentPosition(lid) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const chapter = (question) => [...after(question).querySelectorAll("a[href$=\".html\"]")].at(-1).cloneNode(true);
+  const list = (title, questions) => questions.length ? [element("p", {}, element("b", {}, title)), element("ul", {}, ...questions.map((each) => element("li", {}, chapter(each))))] : [];
+  button.addEventListener("click", () => {
+    const said = (question) => question.querySelector(".book-choices input:checked")?.id.split("-").pop();
+    const open = graded.filter((each) => said(each) === undefined);
+    const right = graded.filter((each) => said(each) === each.dataset.right);
+    const wrong = graded.filter((each) => !open.includes(each) && !right.includes(each));
+    verdict.replaceChildren(
+      element("p", {}, `${right.length} of ${graded.length} are right${open.length ? `, ${open.length} not answered yet` : ""}.`),
+      ...list("Read", wrong), ...list("You can skip", right),
+      ...(wrong.length ? [element("p", {}, "Begin with ", chapter(wrong[0]), ".")] : []));
+  });
+  const last = [...document.querySelectorAll("#book section:has(> h2)")].at(-1);
+  last.append(element("p", {}, button), verdict);
 }
 
 // --- exercises: done or not ---
@@ -177,11 +201,55 @@ for (const figure of document.querySelectorAll("#book .viz-figure")) {
   });
 }
 
-// --- a drawing that is wider than the window scrolls from the keyboard, too ---
+// --- what is wider than its column (a drawing, a formula, a table) scrolls from the keyboard, too, and fades where it goes on ---
 
-for (const drawing of document.querySelectorAll("#book figure.viz")) {
-  if (drawing.scrollWidth > drawing.clientWidth + 1) drawing.tabIndex = 0;
-}
+const WIDE = "#book :is(figure.viz, .output.text_html, .pst-scrollable-table-container, .viz-scroll, div.math, mjx-container[display=true])";
+const edges = (each) => {
+  const hidden = each.scrollWidth - each.clientWidth, scrolls = hidden > 1 && /auto|scroll/.test(getComputedStyle(each).overflowX);
+  const at = each.scrollLeft;
+  each.dataset.more = scrolls ? [at > 1 ? "left" : "", at < hidden - 1 ? "right" : ""].join(" ").trim() : "";
+  if (scrolls && !each.hasAttribute("tabindex")) { each.tabIndex = 0; each.dataset.reached = ""; }
+  if (!scrolls && "reached" in each.dataset) { each.removeAttribute("tabindex"); delete each.dataset.reached; }
+};
+const sized = new ResizeObserver((changed) => changed.forEach(({ target }) => edges(target)));
+const watch_wide = () => {
+  for (const each of document.querySelectorAll(WIDE)) if (!("more" in each.dataset)) {
+    edges(each);
+    each.addEventListener("scroll", () => edges(each), { passive: true });
+    sized.observe(each);
+  }
+};
+watch_wide();
+addEventListener("load", () => globalThis.MathJax?.startup?.promise?.then(watch_wide)); // which makes the formulas
+
+// Code that scrolls is reached by Tab. The theme sees to it when the window changes; code may find its width later than the window.
+const reached = new ResizeObserver((changed) => changed.forEach(({ target }) => { target.tabIndex = target.scrollWidth > target.clientWidth ? 0 : -1; }));
+for (const each of document.querySelectorAll("#book pre")) reached.observe(each);
+
+// --- letters of a drawing that shrinks with the window do not shrink below nine pixels ---
+
+const LETTERS = "#book :is(figure.viz, .viz-figure, .output.text_html) svg :is(text, tspan[font-size], tspan[style*=font-size])", SMALLEST = 9;
+const designed = new Map(); // the size that a text itself says, if it does
+const legible = () => {
+  const texts = [...document.querySelectorAll(LETTERS)];
+  for (const text of texts) {
+    if (!designed.has(text)) designed.set(text, text.style.fontSize);
+    text.style.fontSize = designed.get(text);
+  }
+  const sizes = texts.map((text) => { // all are measured before any changes, so that the page is laid out once
+    const to_screen = text.getScreenCTM(), size = parseFloat(getComputedStyle(text).fontSize);
+    const pixels = to_screen ? size * Math.hypot(to_screen.b, to_screen.d) : 0; // none behind a lid
+    return pixels && pixels < SMALLEST ? size * (SMALLEST + 0.05) / pixels : 0;
+  });
+  for (const [i, size] of sizes.entries()) if (size) texts[i].style.fontSize = `${size}px`;
+};
+let resized = 0;
+const soon = () => { cancelAnimationFrame(resized); resized = requestAnimationFrame(legible); };
+addEventListener("load", soon);
+addEventListener("resize", soon);
+const drawn = new ResizeObserver(soon); // a drawing may find its width later than the window
+for (const each of document.querySelectorAll("#book :is(figure.viz, .viz-figure, .output.text_html) svg")) drawn.observe(each);
+document.addEventListener("toggle", soon, { capture: true });
 
 // --- the link that skips the contents leads into the text, not to the buttons above it ---
 

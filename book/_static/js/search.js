@@ -6,7 +6,7 @@
 const { element } = book;
 const root = document.documentElement.dataset.content_root ?? "./";
 const FEW = 8, MANY = 40;
-const QUOTED = 15; // pages whose texts are loaded for excerpts, at most: with the index 300 kB
+const QUOTED = 14; // pages whose texts are loaded for excerpts, at most: with the index 300 kB
 const PAUSE = 150; // milliseconds without typing before they are
 
 const load = (path) => new Promise((done, failed) => {
@@ -16,18 +16,27 @@ const load = (path) => new Promise((done, failed) => {
   document.head.append(script);
 });
 
+const letters = (text) => text.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+const stem = (word) => (word.length > 5 ? word.replace(/(ing|es|ed|s)$/, "") : word.length > 3 ? word.replace(/s$/, "") : word);
+const stems = (text) => letters(text).map(stem);
+
 // --- the index ---
 
-let known = null; // { sections, words, names, stop }
-book.index = ({ pages, words, names, stop }) => {
+let known = null; // { sections, words, names, asked, stop }
+book.index = ({ pages, words, names, asked, stop }) => {
   const sections = pages.flatMap(([page, chapter, parts]) =>
     parts.map(([anchor, title], at) => ({ page, chapter, anchor, title, at, low: title.toLowerCase() })));
   const list = words.split("\n").map((line) => {
-    const [word, ...steps] = line.split(" ");
+    const [word, steps] = line.split(" ");
     let place = 0;
-    return { word, places: steps.map((step) => [place += parseInt(step), step.endsWith("*")]) };
+    const places = [...steps.matchAll(/([a-z]*[A-Z])(\*?)/g)].map(([, letters, often]) => {
+      place += [...letters.toLowerCase()].reduce((sum, letter) => 26 * sum + letter.charCodeAt() - 97, 0);
+      return [place, Boolean(often)];
+    });
+    return { word, places };
   });
-  known = { sections, words: list, names: names.map(([name, places]) => [name.toLowerCase(), places]), stop: new Set(stop.split(" ")) };
+  known = { sections, words: list, names: names.map(([name, places]) => [name.toLowerCase(), places]),
+    asked: asked.map(([phrase, place]) => [stems(phrase), place]), stop: new Set(stop.split(" ")) };
 };
 let asked = null;
 const ready = () => asked ??= load("search-index.js");
@@ -47,11 +56,10 @@ const text_of = async ({ page, at }) => {
 // --- looking ---
 
 const tokens = (query) => {
-  const all = query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) ?? [];
+  const all = letters(query);
   const told = all.filter((word) => word.length > 1 && !known.stop.has(word));
   return told.length ? told : all.slice(-1);
 };
-const stem = (word) => (word.length > 5 ? word.replace(/(ing|es|ed|s)$/, "") : word.length > 3 ? word.replace(/s$/, "") : word);
 
 // how well a word of the book answers one of the query
 const likeness = (word, asked, root) =>
@@ -70,10 +78,13 @@ book.find = (query) => {
       }
     }
   });
+  const taught = new Map(), said = stems(query);
+  for (const [phrase, place] of known.asked) {
+    if (phrase.every((word) => said.includes(word))) taught.set(place, Math.max(phrase.length === said.length ? 60 : 20 + 8 * phrase.length, taught.get(place) ?? 0));
+  }
   let found = [...scores];
-  const complete = found.filter(([, row]) => row.every(Boolean));
+  const complete = found.filter(([place, row]) => row.every(Boolean) || taught.has(place));
   if (complete.length) found = complete;
-  const taught = new Map();
   for (const [name, places] of known.names) {
     const last = name.split(".").at(-1);
     const value = name === whole || last === whole ? 30 : wanted.length === 1 && last.startsWith(wanted[0]) ? 8 : wanted.includes(last) ? 8 : 0;

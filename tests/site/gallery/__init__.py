@@ -108,6 +108,54 @@ def stepped(page, section, times=2):
     figure.locator(".viz-range").blur()
 
 
+def few_images(page, section):
+    figure = section.locator(".viz-figure")
+    figure.locator(".viz-accuracies-images").fill("1")
+    figure.locator(".viz-accuracies-same").uncheck()
+    figure.locator(".viz-accuracies-same").blur()
+
+
+def sharper_under_padding(page, section):
+    figure = section.locator(".viz-figure")
+    figure.get_by_label("temperature").fill("8")
+    figure.get_by_label("mask").select_option("padding")
+    figure.get_by_label("mask").blur()
+
+
+def strided_and_dilated(page, section):
+    sliders = section.locator(".viz-tune input")
+    sliders.nth(1).fill("2")
+    sliders.nth(2).fill("2")
+    sliders.nth(2).blur()
+
+
+def copied_rows(page, section):
+    lists = section.locator(".viz-figure select")
+    lists.nth(1).select_option("")
+    lists.nth(0).select_option("model")
+    lists.nth(0).blur()
+
+
+def called(page, section):
+    section.get_by_label("type of x").select_option("Python float")
+    button = section.get_by_role("button", name="call", exact=True)
+    for _ in range(2):
+        button.click()
+    button.blur()
+
+
+def refused_axes(page, section):
+    query = section.get_by_label("in_axes of query")
+    query.select_option("1")
+    query.blur()
+
+
+def other_bits(page, section):
+    exponent = section.get_by_label("exponent bits")
+    exponent.fill("4")
+    exponent.blur()
+
+
 def stepped_back(page, section):
     figure = section.locator(".viz-figure")
     figure.locator(".viz-previous").click()
@@ -174,6 +222,7 @@ STATES = {
     "trace-stepped": ("trace", stepped),
     "cache": ("cache", None),
     "cache-stepped": ("cache", stepped),
+    "cache-called": ("cache", called),
     "keys": ("key-tree", None),
     "keys-stepped": ("key-tree", stepped_back),
     "tree": ("tree", None),
@@ -181,17 +230,40 @@ STATES = {
     "passes-stepped": ("passes", stepped),
     "batch": ("batch", None),
     "batch-stepped": ("batch", stepped),
+    "batch-refused": ("batch", refused_axes),
     "traceback": ("traceback", None),
     "model": ("model", None),
     "model-closed": ("model", opened("")),
     "ranges": ("ranges", None),
     "ranges-stepped": ("ranges", stepped),
+    "ranges-tuned": ("ranges", other_bits),
     "descent": ("descent", None),
     "descent-stepped": ("descent", stepped_back),
     "convolution": ("convolution", None),
     "convolution-stepped": ("convolution", stepped),
+    "convolution-tuned": ("convolution-tuned", strided_and_dilated),
     "gates": ("gates", None),
     "gates-stepped": ("gates", stepped_back),
+    "accuracies": ("accuracies", None),
+    "accuracies-few": ("accuracies", few_images),
+    "tokens": ("next-token", None),
+    "prefixes": ("prefixes", None),
+    "prefixes-stepped": ("prefixes", stepped_back),
+    "denoising": ("denoising", None),
+    "denoising-stepped": ("denoising", stepped_back),
+    "placement": ("placement", None),
+    "placement-copied": ("placement", copied_rows),
+    "blocks": ("blocks", None),
+    "blocks-stepped": ("blocks", stepped),
+    "exchange": ("exchange", None),
+    "exchange-stepped": ("exchange", stepped),
+    "roofline": ("roofline", None),
+    "roofline-stepped": ("roofline", stepped),
+    "grid": ("grid", None),
+    "grid-stepped": ("grid", stepped),
+    "processes": ("processes", None),
+    "processes-stepped": ("processes", stepped),
     "attention": ("attention", None),
     "attention-stepped": ("attention", stepped),
+    "attention-tuned": ("attention-tuned", sharper_under_padding),
 }

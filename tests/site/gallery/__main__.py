@@ -17,19 +17,20 @@ def main():
         "--store", action="store_true", help="and take them as those that the tests compare with"
     )
     options = parser.parse_args()
-    if options.store and gallery.STORED.exists():
-        shutil.rmtree(gallery.STORED)
     with tempfile.TemporaryDirectory() as scratch:
-        site = gallery.build(Path(scratch))
+        site, kept = gallery.build(Path(scratch) / "site"), Path(scratch) / "stored"
         with browser.serve(site) as address, browser.chromium() as chromium:
             for name, width, scheme, picture in pictures.take_all(chromium, address):
                 target = options.folder / f"{width}-{scheme}" / f"{name}.png"
                 target.parent.mkdir(parents=True, exist_ok=True)
                 picture.save(target)
                 if options.store:
-                    stored = pictures.path(name, width, scheme)
+                    stored = pictures.path(name, width, scheme, kept)
                     stored.parent.mkdir(parents=True, exist_ok=True)
                     pictures.small(picture).save(stored, optimize=True)
+        if options.store:  # only now, when all of them are there
+            shutil.rmtree(gallery.STORED, ignore_errors=True)
+            shutil.copytree(kept, gallery.STORED)
     print(f"{options.folder}: {len(gallery.STATES)} states, each wide and narrow, light and dark")
 
 

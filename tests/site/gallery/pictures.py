@@ -62,8 +62,8 @@ def _means(pixels):
     return blocks.mean(axis=(1, 3))
 
 
-def path(name: str, width: str, scheme: str):
-    return STORED / f"{width}-{scheme}" / f"{name}.png"
+def path(name: str, width: str, scheme: str, folder=STORED):
+    return folder / f"{width}-{scheme}" / f"{name}.png"
 
 
 def open_gallery(chromium, address, width, scheme):

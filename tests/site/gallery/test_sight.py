@@ -22,7 +22,7 @@ def opened(chromium, gallery):
         context = chromium.new_context(
             base_url=gallery, viewport={"width": width, "height": 900}, reduced_motion="reduce", **settings
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         return loaded(context.new_page())
 
@@ -42,7 +42,7 @@ def loaded(page):
 def kept(chromium, gallery):
     """Gives a page at the desk or on paper, sound again after each fault: to open one takes longer than all looks at it."""
     context = chromium.new_context(base_url=gallery, reduced_motion="reduce")
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(60_000)
     pages = {}
 
     def page_at(size):
@@ -195,6 +195,54 @@ def test_copy_buttons_do_not_cover_code_on_touch(opened, fault):
     assert bool(sight.look(page, "copying")) == fault
 
 
+@pytest.mark.parametrize("fault", ["", "not reached by Tab", "goes on without a sign"])
+def test_what_scrolls_sideways_is_reached_and_fades(opened, fault):
+    page = opened(390)
+    page.wait_for_selector("#book [data-more=right]")
+    if fault.startswith("not"):
+        page.evaluate(
+            "document.querySelectorAll('#book [data-more=right]').forEach(e => e.removeAttribute('tabindex'))"
+        )
+    elif fault:
+        page.add_style_tag(content="#book * { mask-image: none !important }")
+    found = sight.look(page, "scrolling")
+    assert all(fault in line for line in found) and bool(found) == bool(fault), found
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_letters_of_drawings_can_be_read_on_a_telephone(opened, fault):
+    page = opened(390)
+    page.wait_for_timeout(100)
+    if fault:  # as they were before the script came
+        page.evaluate(
+            "document.querySelectorAll('#ranges .viz-figure text').forEach(e => e.style.removeProperty('font-size'))"
+        )
+    assert bool(sight.look(page, "letters")) == fault
+
+
+MISPLACED = {  # what is found after it
+    "": "",
+    "svg.style.setProperty('max-width', 'none', 'important'); svg.style.width = '600px'": "is wider than its column",
+    "last.setAttribute('transform', 'translate(400 20)')": "goes beyond the drawing",
+    "last.replaceWith(first.cloneNode(true))": "lies on",
+}
+
+
+@pytest.mark.parametrize("fault", MISPLACED)
+def test_words_of_a_drawing_have_their_place(opened, fault):
+    page = opened(390)
+    page.wait_for_timeout(100)
+    page.evaluate(
+        """fault => {
+          const svg = document.querySelector("#book figure.viz svg"), texts = [...svg.querySelectorAll("text")];
+          new Function("svg", "first", "last", fault)(svg, texts[0], texts.at(-1));
+        }""",
+        fault,
+    )
+    found = sight.look(page, "crowded")
+    assert bool(found) == bool(fault) and all(MISPLACED[fault] in line for line in found), found
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("fault", [False, True])
 def test_copy_buttons_take_no_room_on_touch(opened, width, fault):
@@ -232,10 +280,10 @@ def test_copy_buttons_take_no_room_on_touch(opened, width, fault):
 def test_arrow_keys_work_after_a_click_on_a_figure(opened, fault):
     """On the figure itself, not on one of its controls."""
     page = opened()
-    figures = page.locator(".viz-figure:has(.viz-bar)").all()
-    assert len(figures) == 10
+    figures = page.locator(".viz-figure:has(.viz-previous)").all()
+    assert len(figures) > 14
     for figure in figures:
-        slider = figure.locator(".viz-range")
+        slider = figure.locator(".viz-range").first
         if fault:
             figure.evaluate("each => each.removeAttribute('tabindex')")
         figure.locator(".viz-caption").click(position={"x": 3, "y": 8})
@@ -264,6 +312,16 @@ def test_the_icon_of_a_copy_button_is_a_picture(opened, scheme, fault):
 
 
 @pytest.mark.parametrize("fault", [False, True])
+def test_the_rest_of_a_slider_is_dark_in_the_dark(opened, fault):
+    page = opened(color_scheme="dark")
+    if fault:
+        page.add_style_tag(content=".viz-range { accent-color: #0072b2 !important }")
+    slider = pixels(page.locator("#ranges .viz-range").screenshot())  # it stands at 0
+    rest = slider[:, slider.shape[1] // 2 : -20].max(axis=-1)
+    assert (rest.max() < 160) == (not fault), rest.max()
+
+
+@pytest.mark.parametrize("fault", [False, True])
 def test_the_underscores_of_a_linked_name_can_be_seen(opened, fault):
     """Between an underscore and the line below it there is paper."""
     page = opened(device_scale_factor=4)
@@ -289,7 +347,7 @@ def test_a_search_hit_is_in_view(opened, gallery, fault):
     hit = page.locator("#search-results ul.search li a").first
     hit.wait_for()
     if fault:  # neither the script that looks for the hit nor the section that it is in
-        page.route("**/book.js*", lambda route: route.abort())
+        page.route("**/deferred-*.js", lambda route: route.abort())
         hit.evaluate("e => { e.hash = '' }")
     hit.click()
     page.wait_for_url("**/gallery.html*")

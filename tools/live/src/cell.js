@@ -40,6 +40,7 @@ export class Cell {
     this.lid = told.predict ? lid(place) : null;
     this.stored = this.#stored(told);
     this.shown = this.stored;
+    this.madeBy = this.original; // the code whose result is shown
     this.#build(memory.get(this.key) ?? this.original);
   }
 
@@ -56,6 +57,7 @@ export class Cell {
     this.editor = editor({
       text, label: `Code of ${name}`, help: "live-help",
       changed: (now) => this.#edited(now),
+      know: (...question) => this.notebook.know(...question),
       keys: [
         { key: "Shift-Enter", run: () => { this.notebook.run([this], { open: true }); this.notebook.next(this)?.focus(); return true; } },
         { key: "Mod-Enter", run: () => { this.notebook.run([this], { open: true }); return true; } },
@@ -65,13 +67,14 @@ export class Cell {
     this.pre.after(this.editor.dom);
     this.said = element("span", { class: "live-said" });
     this.before = element("span", { class: "live-passed", hidden: "" });
+    this.older = element("span", { class: "live-older", hidden: "" });
     this.back = button("Reset", () => this.reset(), { "aria-label": `Reset ${name} to the book's text`, title: "The book's text and output again" });
     this.tools = element("div", { class: "live-tools" },
       button(verb, () => this.notebook.run([this], { open: true }), { class: "live-run", "aria-label": `${verb} ${name}` }),
       this.before,
       ...(this.number > 2 ? [button("Run all above", () => this.notebook.run(this.notebook.above(this)), { "aria-label": `Run all above ${name}` })] : []),
       ...this.place.querySelectorAll(".cell_input .copybtn"), // beside the others: on the editor it would lie on code
-      this.back, this.said);
+      this.back, this.older, this.said);
     // Below the code; below the lid of folded code, too, unless the whole cell is folded.
     const folded = !this.place.matches(".tag_hide-cell") && this.place.querySelector(":scope > details");
     (folded || this.place.querySelector(".cell_input")).after(this.tools);
@@ -102,7 +105,17 @@ export class Cell {
     this.pre.textContent = text; // for the button that copies
     this.place.classList.toggle("live-edited", changed);
     this.back.hidden = !changed;
+    this.#age();
     if (changed) this.place.querySelector(":scope > details")?.setAttribute("open", "");
+  }
+
+  // Says where the result is not that of the code above it.
+  #age() {
+    const since = this.ranAs !== undefined && this.ranAs !== this.text;
+    const older = this.shown && this.madeBy !== this.text;
+    this.older.hidden = !since && !older;
+    this.older.textContent = since ? "changed since it ran" : "the result is the book's";
+    this.shown?.classList.toggle("live-older-output", Boolean(older));
   }
 
   // One of: nothing, waiting, running, done, failed, lost.
@@ -125,16 +138,23 @@ export class Cell {
   }
 
   reset() {
+    this.ranAs = undefined;
     this.take(null);
-    this.#show(this.stored);
+    this.#show(this.stored, this.original);
     this.problem?.remove();
     if (this.lid) this.lid.open = false;
     this.become("");
     this.editor.focus();
   }
 
-  // Puts an output where the cell's output stands; null takes it away.
-  #show(output) {
+  // Puts an output where the cell's output stands; null takes it away. `code` is what made it.
+  #show(output, code) {
+    this.madeBy = code;
+    this.#place(output);
+    this.#age();
+  }
+
+  #place(output) {
     if (this.shown === output) return;
     if (this.shown && output) this.shown.replaceWith(output);
     else if (this.shown) this.shown.remove();
@@ -148,42 +168,81 @@ export class Cell {
 
   // Gives the kernel's reply to the cell, or null if the kernel was lost. `open` lifts the lid of a prediction.
   async run(kernel, open) {
-    const output = new Output((made) => this.#show(made)); // until it says something, the old one stands
-    const begun = performance.now();
-    this.problem?.remove();
-    this.problem = null;
-    this.become("running", "running");
-    let reply;
+    const code = this.text, { output } = this.#begin(code);
+    let begun = performance.now(), waits = kernel.another, reply;
+    if (waits) this.become("waiting", "waits for the kernel");
+    const heard = (message) => {
+      if (waits) {
+        waits = false;
+        begun = performance.now();
+        this.become("running", "running");
+        this.notebook.begun(this);
+      }
+      output.hear(message);
+    };
     try {
       if (this.exercise) await kernel.run(this.notebook.imports(this));
-      reply = await kernel.run(this.text, (message) => output.hear(message));
+      reply = await kernel.run(code, { heard, cell: this.id });
     } catch {
       return this.#lost(output);
     }
-    this.ran = reply.status !== "aborted";
-    if (this.lid && reply.status === "error") { // which answers no prediction: it stands in front of the lid
-      this.#show(this.stored);
-      this.problem = output.element;
-      this.place.append(this.problem);
-    } else if (this.lid && open) this.lid.open = true;
-    output.end();
-    if (reply.status === "ok") {
-      this.become("done", `ran in ${seconds((performance.now() - begun) / 1000)}`);
-      try {
-        await this.#hidden(kernel);
-      } catch {
-        return this.#lost(output);
-      }
-    } else {
-      this.become("failed", reply.status === "error" ? reply.ename : "stopped");
-      this.place.querySelector(":scope > details")?.setAttribute("open", "");
+    for (const page of reply.payload ?? []) if (page.source === "page") output.show(page); // what `?` finds
+    this.#end(output, code, reply, (performance.now() - begun) / 1000, open);
+    try {
+      if (reply.status === "ok") await this.#hidden(kernel);
+    } catch {
+      return this.#lost(output);
     }
     return reply;
   }
 
+  // A message of a run that another window asked for, or this one before it was loaded anew.
+  overhear(message) {
+    const { header, parent_header: parent, content } = message, idle = header.msg_type === "status" && content.execution_state === "idle";
+    if (this.other?.id !== parent.msg_id) {
+      if (idle) return; // it was not run
+      this.other = { id: parent.msg_id, begun: header.date, reply: { status: "ok" }, ...this.#begin() };
+      this.notebook.heard(this);
+    }
+    const { output, made, reply, begun } = this.other;
+    if (header.msg_type === "execute_input") made.code = content.code;
+    if (header.msg_type === "error") Object.assign(reply, { status: "error", ename: content.ename });
+    output.hear(message);
+    if (!idle) return;
+    this.other = null;
+    this.#end(output, made.code, reply, (new Date(header.date) - new Date(begun)) / 1000);
+    this.notebook.heard(this, reply);
+  }
+
+  #begin(code = "") {
+    const made = { code };
+    this.problem?.remove();
+    this.problem = null;
+    this.become("running", "running");
+    return { made, output: new Output((shown) => this.#show(shown, made.code)) }; // until it says something, the old one stands
+  }
+
+  #end(output, code, reply, time, open) {
+    this.ran = reply.status === "ok";
+    this.ranAs = code;
+    if (this.lid && reply.status === "error") { // which answers no prediction: it stands in front of the lid
+      this.#show(this.stored, this.original);
+      this.problem = output.element;
+      this.place.append(this.problem);
+    } else if (this.lid && open) this.lid.open = true;
+    output.end();
+    if (this.ran) this.become("done", `ran in ${seconds(time)}`);
+    else {
+      this.become("failed", reply.status === "error" ? reply.ename : "stopped");
+      this.place.querySelector(":scope > details")?.setAttribute("open", "");
+    }
+    this.#age();
+  }
+
   #lost(output) {
     output.end();
-    this.become("lost", "the kernel was lost");
+    const reached = this.notebook.kernel.connection && !["died", "restarting"].includes(this.notebook.kernel.state);
+    this.become("lost", reached ? "its end was not heard" : "the kernel was lost");
     return null;
   }
 

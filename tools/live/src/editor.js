@@ -6,6 +6,7 @@ import { bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "
 import { EditorState, Prec } from "@codemirror/state";
 import { drawSelection, EditorView, keymap } from "@codemirror/view";
 import { classHighlighter } from "@lezer/highlight";
+import { knowledge } from "./knowledge.js";
 
 // The tabulator key walks through the page, and indents only after something was typed or clicked: nobody is caught in a cell.
 // Escape makes it walk again.
@@ -24,13 +25,14 @@ function walkingTab() {
   ];
 }
 
-// `keys` are key bindings of the page, `changed` is called with each new text.
-export function editor({ text, label, help, keys, changed }) {
+// `keys` are key bindings of the page, `changed` is called with each new text, `know` asks the kernel.
+export function editor({ text, label, help, keys, changed, know }) {
   const view = new EditorView({
     state: EditorState.create({
       doc: text,
       extensions: [
         Prec.highest(keymap.of(keys)),
+        knowledge(know),
         walkingTab(),
         history(),
         drawSelection(),

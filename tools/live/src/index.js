@@ -15,6 +15,7 @@ const SAID = {
   idle: "The kernel is ready.",
   busy: "The kernel runs.",
   restarting: "The kernel starts anew.",
+  interrupting: "The kernel is interrupted.",
   died: "The kernel died, and was started again. Its variables are gone: run the cells anew.",
   dead: "The kernel is dead. The next run starts another.",
   "cut off": "The server does not answer. If it still runs, load this page again; if not, start it, and open the address that it prints. What you wrote is kept in this browser.",
@@ -37,12 +38,16 @@ class Notebook {
     this.chapter = chapter;
     this.cells = [];
     this.queue = [];
-    this.kernel = new Kernel(chapter, (state) => this.#kernel(state));
+    this.kernel = new Kernel(chapter, {
+      told: (state) => this.#kernel(state),
+      overheard: (id, message) => this.cells.find((each) => each.id === id)?.overhear(message),
+      met: (ran) => this.#met(new Set(ran)),
+    });
     this.#bar();
   }
 
   async begin() {
-    const { cells: told } = await ask(`/live/cells/${this.chapter}`);
+    const { cells: told, ended } = await ask(`/live/cells/${this.chapter}`);
     if (document.readyState !== "complete") await new Promise((done) => addEventListener("load", done, { once: true })); // copy buttons are there
     const places = matched(told);
     if (!places) {
@@ -59,10 +64,46 @@ class Notebook {
     });
     this.#states();
     this.passed();
-    if (await this.kernel.find()) {
-      const ran = this.#remembered();
-      for (const cell of this.cells) if (ran.has(cell.id)) { cell.ran = true; cell.become("", "ran before; the kernel still knows its names"); }
-    } else this.say(SAID.none);
+    if (await this.kernel.find()) this.#left();
+    else this.say(ended ? `${ended} The next run starts another.` : SAID.none);
+  }
+
+  // What has run in the kernel, in whatever window.
+  #met(ran) {
+    for (const cell of this.cells) if (ran.has(cell.id) && !cell.ran) {
+      cell.ran = true;
+      if (!cell.place.dataset.live) cell.become("", "ran before; the kernel still knows its names");
+    }
+  }
+
+  // Cells that waited when the page was left wait for ever.
+  #left() {
+    let left = [];
+    try {
+      left = JSON.parse(sessionStorage.getItem(`live:waiting:${this.kernel.id}`) ?? "[]");
+    } catch { /* then nobody knows */ }
+    this.#wait([]);
+    for (const cell of this.cells) if (left.includes(cell.id)) cell.become("", "was not run: the page was left while it waited");
+  }
+
+  #wait(ids) {
+    try { sessionStorage.setItem(`live:waiting:${this.kernel.id}`, JSON.stringify(ids)); } catch { /* as above */ }
+  }
+
+  // A cell runs, or is done, that this page may not have asked for.
+  heard(cell, reply) {
+    if (this.going) return;
+    clearTimeout(this.patience);
+    this.#stopped(reply?.status === "error");
+    if (!reply) this.say(`Cell ${cell.number} runs.`, cell);
+    else if (reply.status === "ok") this.say("Done.");
+    else this.say(`Cell ${cell.number} stopped: ${reply.ename}.`, cell);
+    if (reply && cell.exercise) progress();
+  }
+
+  // A cell that had to wait for a run of another window.
+  begun(cell) {
+    this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`, cell);
   }
 
   // Says beside each exercise whether it has been passed, in this browser or anywhere else.
@@ -79,7 +120,9 @@ class Notebook {
         button("Interrupt", () => this.interrupt(), { disabled: "", class: "live-interrupt" }),
         button("Restart", () => this.restart(), { disabled: "", class: "live-restart" })),
       element("details", { class: "live-keys" }, element("summary", {}, "Keys"), element("ul", { id: "live-help", class: "book-above" },
-        ...["Shift and Enter: run the cell, go to the next", "Ctrl (or ⌘) and Enter: run the cell", "Tab: on through the page; once you have written, indent",
+        ...["Shift and Enter: run the cell, go to the next", "Ctrl (or ⌘) and Enter: run the cell",
+          "Tab: on through the page; once you have written, indent, or complete a name", "Ctrl and Space: complete a name",
+          "Ctrl, Shift and Space: how a function is called", "A name with ? behind it, run: its documentation",
           "Escape, then Tab: leave the cell"].map((each) => element("li", {}, each)))));
     document.body.prepend(this.bar);
     document.querySelector(".skip-link")?.after(this.bar); // which stays the first stop
@@ -165,6 +208,7 @@ class Notebook {
       this.queue.push({ cell, open });
       cell.become("waiting", "waits");
     }
+    if (this.kernel.id) this.#wait(this.queue.map((each) => each.cell.id));
     this.going ??= this.#go().finally(() => {
       this.going = null;
       this.#states();
@@ -190,11 +234,12 @@ class Notebook {
         }
         const { cell, open } = this.queue.shift();
         this.#states();
-        this.say(`Cell ${cell.number} runs${this.queue.length ? `, ${this.queue.length} wait` : ""}.`, cell);
+        this.#wait(this.queue.map((each) => each.cell.id));
+        if (this.kernel.another) this.say(`Cell ${cell.number} waits: the kernel runs what was begun in another window, or before this page was loaded.`, cell);
+        else this.begun(cell);
         const reply = await cell.run(this.kernel, open);
         if (reply?.ename === "NameError" && this.above(cell).some((each) => !each.ran)) this.#missing(cell);
         if (cell.exercise) progress();
-        this.#remember();
         if (reply?.status === "ok") count += 1;
         else {
           failed = true;
@@ -217,15 +262,7 @@ class Notebook {
   #forget() {
     for (const { cell } of this.queue) cell.become("");
     this.queue = [];
-  }
-
-  #remembered() {
-    try { return new Set(JSON.parse(sessionStorage.getItem(`live:${this.kernel.id}`) ?? "[]")); } catch { return new Set(); }
-  }
-
-  #remember() {
-    const ran = this.cells.filter((each) => each.ran).map((each) => each.id);
-    try { sessionStorage.setItem(`live:${this.kernel.id}`, JSON.stringify(ran)); } catch { /* then a reload does not know */ }
+    if (this.kernel.id) this.#wait([]);
   }
 
   #missing(cell) {
@@ -237,7 +274,7 @@ class Notebook {
 
   async interrupt() {
     this.#forget();
-    this.say("The kernel is interrupted.");
+    this.say(SAID.interrupting);
     try {
       await this.kernel.interrupt();
     } catch (error) {
@@ -247,6 +284,14 @@ class Notebook {
     this.patience = setTimeout(() => {
       if (this.kernel.state === "busy") this.say("It does not stop: compiled code cannot be interrupted. Wait, or restart the kernel.");
     }, PATIENCE);
+  }
+
+  // What the kernel knows of a name; `asked` if the reader asked for it, and is to hear why there is nothing.
+  async know(type, code, cursor, asked) {
+    const known = await this.kernel.know(type, code, cursor);
+    if (!known && asked && !this.going && ["none", "dead"].includes(this.kernel.state)) this.say("The kernel completes and explains names, and none runs yet: run a cell first.");
+    else if (!known && asked && !this.going && this.kernel.state === "busy") this.say("The kernel runs. It completes and explains names when the cell has ended.");
+    return known;
   }
 
   async restart() {
