@@ -5,7 +5,7 @@
 
 .POSIX:
 .DEFAULT_GOAL := help
-TARGETS := help env book pdf gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
+TARGETS := help env book pdf wheel gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
            test-oldest test-rounding test-tpu test-colab test-all bench clean
 .PHONY: $(TARGETS)
 # One line for a wrong name, before anything runs.
@@ -52,10 +52,12 @@ help: ## list the targets
 	UV_PROJECT_ENVIRONMENT=.venv-tpu-oldest $(UV) sync --locked --quiet --python 3.12 --no-group browser --no-group live --group oldest --group oldest-tpu
 	@touch $@
 
-# PyTorch, for `make bench` alone. The CPU's wheels are small; where they cannot be had, the usual ones do as well.
+# PyTorch, for `make bench`, the twins and `examples/decoder.py`. The CPU's wheels are small; where they cannot be had, the usual
+# ones do as well. For a GPU: `rm -f .venv-torch/.made; make .venv-torch/.made TORCH_BACKEND=auto`.
+TORCH_BACKEND ?= cpu
 .venv-torch/.made: benchmarks/torch/requirements.txt | $(UV)
 	$(UV) venv --quiet --clear --python 3.11 .venv-torch
-	$(UV) pip install --quiet --python .venv-torch --torch-backend cpu --requirement benchmarks/torch/requirements.txt \
+	$(UV) pip install --quiet --python .venv-torch --torch-backend $(TORCH_BACKEND) --requirement benchmarks/torch/requirements.txt \
 	  || $(UV) pip install --quiet --python .venv-torch --requirement benchmarks/torch/requirements.txt
 	@touch $@
 
@@ -78,12 +80,15 @@ book: notebooks ## build the rendered book; the last line says which file to ope
 live: book ## open the book with a kernel behind its pages: read, run and solve on the same page
 	$(PYTHON) -m mlax_tutorial live
 
-live-bundle: ## build the script of the live pages anew from tools/live (needs npm)
+live-bundle: ## build the scripts of the live pages and of the formulas anew from tools/live (needs npm)
 	npm ci --prefix tools/live --no-audit --no-fund --ignore-scripts
 	node tools/live/build.mjs
 
 pdf: book ## print the book: a PDF, offered for download on its pages; needs Chromium
 	$(PYTHON) -m tools.site pdf
+
+wheel: book ## build the package as a wheel that holds the rendered book
+	$(PYTHON) -m tools.wheel
 
 lab: .venv/.made ## open the chapters in JupyterLab
 	$(UV) sync --locked --quiet --inexact --group lab
@@ -102,7 +107,7 @@ check: .venv/.made ## what needs no execution: style, and the guards on the note
 	$(PYTHON) -m tools.notebooks check
 
 test-library: .venv/.made ## the package, its docstrings, the exercises, the tools
-	$(PYTHON) $(PYTEST) --doctest-modules mlax_tutorial
+	$(PYTHON) $(PYTEST) --import-mode=importlib --doctest-modules mlax_tutorial tools
 	$(PYTHON) $(PYTEST) $(SHARED) $(addprefix --always ,$(QUICK)) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)

@@ -176,7 +176,7 @@ def test_workflows_use_the_actions_that_are_named():
         for path in (ROOT / ".github" / "workflows").glob("*.yml")
         for action in re.findall(r"uses: ([\w/-]+)@", path.read_text(encoding="utf-8"))
     }
-    assert used == set(re.findall(r"`(actions/[\w-]+)`", read("CONTRIBUTING.md")))
+    assert used == set(re.findall(r"`((?:actions|pypa)/[\w-]+)`", read("CONTRIBUTING.md")))
 
 
 # Commands
@@ -194,6 +194,7 @@ def targets():
         "book/_src/welcome.md",
         ".github/workflows/test.yml",
         ".github/workflows/weekly.yml",
+        ".github/workflows/release.yml",
     ],
 )
 def test_make_targets_that_are_named_exist(name):

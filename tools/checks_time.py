@@ -17,7 +17,7 @@ import time
 
 import jax
 
-from mlax_tutorial.checking import catalog
+from mlax_tutorial.checking import catalog, devices, reader
 from mlax_tutorial.checking.outcome import PASSED
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
@@ -27,6 +27,9 @@ def measured(name):
     """Two calls: processor seconds and the names of the programs that were compiled, for each; and the outcome."""
     chapter, _, name = name.partition(".")
     exercise = next(exercise for exercise in catalog.of(chapter) if exercise.name == name)
+    if exercise.devices > 1:  # here, where it can be measured, not in a process of its own
+        jax.config.update("jax_num_cpu_devices", exercise.devices)
+        devices.inside = reader.waits = True
     jax.jit(lambda x: x + 1)(1.0)  # the chapter's cells have run: JAX has set up what it needs to compile
     programs = []
 

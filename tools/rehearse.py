@@ -1,4 +1,4 @@
-"""Rehearse other devices on this CPU: a TPU's rounding of products, and a CPU without AVX2.
+"""Rehearse other devices on this CPU: a TPU's rounding of products, a CPU without AVX2, a device that is no CPU.
 
     python -m tools.rehearse [--share N/3]            the next two, two processes at a time, but for chapters that train:
                                                     `make test-tpu` rehearses these in the kernel that it needs anyway
@@ -13,8 +13,14 @@ changes: not the jaxprs, not the dtypes, and products that ask for ``precision="
 
 In the same run XLA uses no instructions beyond AVX, so multiplications and additions are not fused, vectors are shorter,
 and the last bits of numbers differ. One could mask the other only in a product at default precision, where rounding
-moves a result ten thousand times further than the last bits do; all else is computed as on the second CPU alone. What
-fails is run again with each alone, and the message says which of the two it was. ``--only`` does so by hand.
+moves a result ten thousand times further than the last bits do; all else is computed as on the second CPU alone.
+
+And a chapter is told that it does not run on a CPU: `jax.default_backend()` is ``"gpu"``, a result is ready at random, the compiled
+text has none of the CPU's operations, the cost analysis two entries. (A GPU's TF32 products are more exact than a TPU's.)
+Numbers, aliases and what stands in the jaxpr stay the CPU's: so a chapter may assert what holds *if* this is a CPU, never
+what holds only if it is not.
+
+What fails is run again with each setting alone, and the message says which it was. ``--only`` does so by hand.
 """
 
 import argparse
@@ -25,6 +31,7 @@ import importlib
 import multiprocessing
 import os
 import pathlib
+import random
 import re
 import runpy
 import sys
@@ -33,6 +40,7 @@ import unittest.mock
 
 import jax
 import jax.numpy as jnp
+from jax._src.array import ArrayImpl  # (To take the type of an array would start the CPU.)
 from jax.extend.core import primitives
 
 # The tables of lowering rules have no public name. `register_lowering` has, but a rule that is to call the
@@ -99,9 +107,45 @@ def is_rounding():
     return float(jax.jit(lambda x: jnp.dot(x, x))(jnp.float32([1.001]))) == 1.0
 
 
+# Operations that the compiled text of any device names: what moves data between devices, and what holds a program together.
+_EVERYWHERE = (
+    r"all-\w+|collective-\w+|reduce-scatter|while|call|fusion|custom-call|parameter|tuple|get-tuple-element"
+)
+
+
+def pretend():
+    """From now on, JAX seems to run on a GPU. Returns the function that ends it."""
+    compiled, array = jax.stages.Compiled, ArrayImpl
+    kept = [(jax, "default_backend"), (compiled, "as_text"), (compiled, "cost_analysis"), (array, "is_ready")]
+    before = [getattr(owner, name) for owner, name in kept]
+    _, as_text, cost_analysis, _ = before
+    coin = random.Random(0)
+
+    def some_costs(self):
+        return {
+            name: value for name, value in cost_analysis(self).items() if name in ("flops", "bytes accessed")
+        }
+
+    def other_text(self):
+        return re.sub(rf" (?!(?:{_EVERYWHERE})\()[a-z][\w-]*\(", " other(", as_text(self))
+
+    def ready(self):
+        return coin.random() < 0.5
+
+    for (owner, name), other in zip(kept, [lambda: "gpu", other_text, some_costs, ready]):
+        setattr(owner, name, other)
+
+    def stop():
+        for (owner, name), own in zip(kept, before):
+            setattr(owner, name, own)
+
+    return stop
+
+
 # What can be rehearsed, together or alone.
-ROUNDING, SECOND_CPU = "rounding", "second-cpu"
-BOTH = (ROUNDING, SECOND_CPU)
+ROUNDING, SECOND_CPU, NO_CPU = "rounding", "second-cpu", "no-cpu"
+BOTH = (ROUNDING, SECOND_CPU)  # of an exercise
+ALL = (*BOTH, NO_CPU)  # of a chapter
 # XLA reads it when JAX first uses a device. Without LLVM's last optimizations, a tenth of the time is saved.
 INSTRUCTIONS = {"XLA_FLAGS": "--xla_cpu_max_isa=AVX --xla_backend_optimization_level=1"}
 
@@ -117,19 +161,22 @@ def check(settings):
     """What is rehearsed really is: a kernel or a process asks itself."""
     assert is_rounding() == (ROUNDING in settings), "products are not rounded as they should be"
     assert SECOND_CPU not in settings or not is_fusing(), "instructions beyond AVX are in use"
+    assert (jax.default_backend() == "gpu") == (NO_CPU in settings), "JAX does not seem to run on a GPU"
 
 
-def run(tasks, settings=BOTH, jobs: int = 2) -> int:
-    """Runs tasks, `jobs` processes at a time, each a function and what it is about. Returns how many failed."""
+def run(tasks, only=(), jobs: int = 2) -> int:
+    """Runs tasks, `jobs` processes at a time, each a function, what it is about, and settings, of which those in `only` are
+    rehearsed, if it is given. Returns how many failed.
+    """
     failed = 0
     spawn = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(jobs, spawn, _begin, (settings,)) as pool:
-        running = [pool.submit(function, unit, settings) for function, unit in tasks]
+    with concurrent.futures.ProcessPoolExecutor(jobs, spawn, _begin, (only or BOTH,)) as pool:
+        running = [pool.submit(function, unit, only or settings) for function, unit, settings in tasks]
         for task in concurrent.futures.as_completed(running):
             passed, text = task.result()
             failed += not passed
             print(text, file=sys.stdout if passed else sys.stderr, flush=True)
-    print(f"{len(tasks) - failed} of {len(tasks)} passed, rehearsing {' and '.join(settings)}")
+    print(f"{len(tasks) - failed} of {len(tasks)} passed, rehearsing {' and '.join(only or ALL)}")
     return failed
 
 
@@ -145,7 +192,7 @@ def exercises():
     """Every exercise, as tasks: its file in the package."""
     folder = project.ROOT / "mlax_tutorial" / "exercises"
     files = sorted(path for path in folder.glob("*/*.py") if not path.name.startswith("_"))
-    return [(_exercise, path.relative_to(project.ROOT).as_posix()) for path in files]
+    return [(_exercise, path.relative_to(project.ROOT).as_posix(), BOTH) for path in files]
 
 
 def _exercise(unit: str, settings) -> tuple[bool, str]:
@@ -171,7 +218,7 @@ def notebooks(names=(), *, elsewhere=True):
     book = Book()
     chapters = [sources.read(book, name) for name in record.longest_first(book, book.select(names))]
     return [
-        (_notebook, book.relative(book.notebook(chapter.name)))
+        (_notebook, book.relative(book.notebook(chapter.name)), ALL)
         for chapter in chapters
         if chapter.executes and (elsewhere or not trains(chapter.name, chapter.cells))
     ]
@@ -190,7 +237,7 @@ def trains(name: str, cells) -> bool:
 
 
 @contextlib.contextmanager
-def kernel_for(book, notebook, settings=BOTH):
+def kernel_for(book, notebook, settings=ALL):
     """A kernel for the cells of a notebook, which rehearses."""
     from tools.notebooks import kernel
 
@@ -199,10 +246,12 @@ def kernel_for(book, notebook, settings=BOTH):
         running.ask("import tools.rehearse as _rehearse")
         if ROUNDING in settings:
             running.ask("_rehearse.start()")
+        if NO_CPU in settings:
+            running.ask("_rehearse.pretend()")
         yield running
 
 
-def lost(running, settings=BOTH) -> str | None:
+def lost(running, settings=ALL) -> str | None:
     """What such a kernel no longer rehearses when the cells have run, or None."""
     said = running.ask(f"print(_rehearse.lost_here({settings!r}))").strip().splitlines()
     return None if said[-1] == "None" else said[-1]
@@ -215,7 +264,7 @@ def lost_here(settings) -> str | None:
         return str(error)
 
 
-def _notebook(unit: str, settings=BOTH, book=None) -> tuple[bool, str]:
+def _notebook(unit: str, settings=ALL, book=None) -> tuple[bool, str]:
     """Runs a chapter; if it fails, again with each setting alone, to tell which one it was."""
     name = pathlib.PurePath(unit).stem
     begun = time.perf_counter()
@@ -271,8 +320,8 @@ def main(arguments=None) -> int:
         "exercises": commands.add_parser("exercises", help="grade the solution of every exercise"),
     }
     parts["notebooks"].add_argument("names", nargs="*", metavar="NAME")
-    for part in parts.values():
-        part.add_argument("--only", choices=BOTH, help="rehearse one of the two alone")
+    for part, settings in zip(parts.values(), [ALL, BOTH]):
+        part.add_argument("--only", choices=settings, help="rehearse this alone")
     one = commands.add_parser("run", help="run a Python program")
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -287,12 +336,12 @@ def main(arguments=None) -> int:
             tasks = notebooks(options.names) if options.command == "notebooks" else exercises()
         except Problem as problem:
             parser.error(str(problem))
-        return bool(run(tasks, (options.only,) if options.only else BOTH))
+        return bool(run(tasks, (options.only,) if options.only else ()))
     share, tasks = shares.Share.parse(options.share), [*notebooks(elsewhere=False), *exercises()]
-    taken = [(function, unit) for function, unit in tasks if share.takes(unit)]
+    taken = [task for task in tasks if share.takes(task[1])]
     failed = run(taken)
     print("Chapters that train: `make test-tpu`, or `python -m tools.rehearse notebooks` for all of them.")
-    print(share.report({unit for _, unit in tasks} - {unit for _, unit in taken}, "make test-rounding"))
+    print(share.report({task[1] for task in tasks} - {task[1] for task in taken}, "make test-rounding"))
     return bool(failed)
 
 

@@ -1,16 +1,14 @@
 """Which part of the slow tests a run takes: a share of them, or all.
 
-Everything takes an hour, so `make test` takes a sixth of what is slow, and CI and the other environments a third. A *unit* is
-what is taken or left out as a whole: a test file (`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`), a rendered
-page (`book/jit.html`). A unit's share follows from its name, and the share that a run takes from the number of its commit, so
-that three successive commits take all thirds. A run also takes the units that bear the name of a source that one of the
-latest commits, or you, touched: after a change in `nn/attention.py` those named `attention`, and the exercises of that chapter.
+All takes an hour, so `make test` takes a sixth of what is slow, and the other environments a third. A *unit* is a test
+file (`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`) or a rendered page (`book/jit.html`). Its share follows from
+its name, and the share that a run takes from the number of its commit: three commits in a row take all thirds, six all sixths. A run also takes
+the units that bear the name of a source that one of the latest commits, or you, touched: after a change in `nn/attention.py`
+those named `attention`, and the exercises of that chapter.
 
     make test                       the sixth of this commit; SHARE=2/6 takes the second, SHARE=commit/3 this commit's third
     make test SHARE=all             everything
     python -m tools.shares 1/3      what is in a share; without a name in that of this commit
-
-What a run leaves out is said at its end. Nothing is remembered of earlier runs.
 """
 
 import collections
@@ -25,10 +23,10 @@ import pytest
 
 from tools.project import ROOT
 
-LATEST = 5  # how many commits count as the latest
+LATEST = 3  # so many commits run all thirds
+APART = ("benchmarks/", "examples/")  # their files bear the names of chapters, which do not use them
 SALT = "2462"  # found by trying: with it, shares take about equally long
 CHOICES = ("all", *(f"{number}/{of}" for of in (3, 6) for number in ("commit", *range(1, of + 1))))
-# A chapter, an exercise, or another test file.
 is_unit = re.compile(r"book/\w+\.ipynb|tests/exercises/\w+/[a-z]\w*\.py|tests/(?:.*/)?test_\w+\.py").fullmatch
 # Of these each chapter or page, which the tests have as a parameter, is a unit.
 SPLIT = {"tests/colab/test_colab.py", "tests/site/test_pages.py", "tests/tpu/test_chapters.py"}
@@ -88,10 +86,12 @@ def share_of_commit(of: int) -> int:
 
 
 def touched() -> frozenset[str]:
-    """The names of sources that the latest commits changed, or that differ from the last one. Generated files do not count."""
-    files = git("log", f"-{LATEST}", "--format=", "--name-only") + git("diff", "HEAD", "--name-only")
+    """The names of sources that the latest commits changed (-m: merges, too), or that differ from the last one; none generated."""
+    files = git(*f"log --first-parent -m -{LATEST} --format= --name-only".split())
+    files += git("diff", "HEAD", "--name-only")
     files += git("ls-files", "--others", "--exclude-standard")
-    paths = [pathlib.PurePosixPath(file) for file in files if file.endswith((".py", ".md"))]
+    files = [file for file in files if file.endswith((".py", ".md")) and not file.startswith(APART)]
+    paths = map(pathlib.PurePosixPath, files)
     # What several exercises share is in a file whose name begins with `_`: it belongs to all of the chapter.
     return frozenset(p.parent.name if p.name[0] == "_" else p.stem.removeprefix("test_") for p in paths)
 
@@ -147,4 +147,4 @@ class Chooser:
 if __name__ == "__main__":
     share = Share.parse(*sys.argv[1:2] or ["commit/6"])
     print(f"share {share.number or 'all'}; touched: {', '.join(sorted(share.touched)) or 'nothing'}")
-    print("\n".join(filter(share.takes, filter(is_unit, git("ls-files", "tests", "book")))))
+    print(*filter(share.takes, filter(is_unit, git("ls-files", "tests", "book"))), sep="\n")

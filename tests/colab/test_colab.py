@@ -33,6 +33,7 @@ COLAB = {
     "matplotlib": "3.10.0",
     "ipython": "7.34.0",
     "ipykernel": "6.17.1",
+    "orbax-checkpoint": "0.11.28",
 }
 # The TPU compiler that goes with it, for a kernel on a CPU; there are wheels for one platform.
 COMPILES = (sys.platform, platform.machine()) == ("linux", "x86_64")

@@ -21,6 +21,14 @@ Repository = "https://github.com/someone/some-book"
 revision = "v1"
 """
 
+PACKAGE = """\
+import pathlib
+
+import mlax_tutorial.checking.laws
+
+ANSWER = int((pathlib.Path(__file__).parent / "answer.txt").read_text())
+"""
+
 README = "# Title\n\n<!-- chapters:begin -->\n<!-- chapters:end -->\n\nThe end.\n"
 
 
@@ -30,7 +38,8 @@ def new_book(root: pathlib.Path) -> Book:
     book.sources.mkdir(parents=True)
     (book.package / "checking" / "laws").mkdir(parents=True)
     (root / "pyproject.toml").write_text(PYPROJECT)
-    (book.package / "__init__.py").write_text("import mlax_tutorial.checking.laws\n\nANSWER = 42\n")
+    (book.package / "__init__.py").write_text(PACKAGE)
+    (book.package / "answer.txt").write_text("42")
     for module in ("checking", "checking/laws"):
         (book.package / module / "__init__.py").touch()
     (book.folder / "conftest.py").write_text("from tools.notebooks.validation import *  # noqa: F403\n")

@@ -28,6 +28,12 @@ LAYERS = sorted(
 PART = "Part II: building the library"
 # What is no layer to be derived, and why.
 BASES = {"Layer": "the contract in *Layers*, which every layer that is derived derives from"}
+BASES |= dict.fromkeys(
+    ("AdaptiveNorm", "FiLM", "TimeEmbedding", "Upsample"), "a chapter on diffusion, to be written"
+)
+BASES["LoRA"] = "a chapter on adapting trained models, to be written"
+BASES["Inference"] = "frozen batch norm, in a chapter on ResNet, to be written"
+BASES["Vmap"] = "mixtures of experts, in a chapter on GPT, to be written"
 
 
 def derived(book: Book, chapter: str) -> set[str]:

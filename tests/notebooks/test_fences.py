@@ -29,6 +29,11 @@ def test_a_box_without_a_title_has_that_of_its_kind(kind, title):
     assert fences.to_notebook(f":::{{{kind}}}\ntext\n:::", "a") == f"> **{title}**\n>\n> text"
 
 
+def test_the_right_choice_is_marked_in_the_source_alone():
+    text = ":::{predict} Arrays\nHow many?\n\n- [ ] one\n- [x] two\n- `[x]`\n:::"
+    assert fences.to_notebook(text, "a") == "> **Arrays**\n>\n> How many?\n>\n> - one\n> - two\n> - `[x]`"
+
+
 def test_a_prediction_asks_and_its_answer_is_folded():
     text = ":::{predict}\nHow many?\n\n- one\n- two\n:::\n\n:::{reveal}\nTwo, since *it is*.\n:::"
     question, answer = fences.to_notebook(text, "a").split("\n\n<details>")

@@ -57,6 +57,8 @@ def test_what_is_a_unit():
         ("mlax_tutorial/exercises/jit/counter.py", "tests/exercises/jit/steady.py", False),
         ("mlax_tutorial/exercises/jit/_shared.py", "tests/exercises/jit/steady.py", True),
         ("tests/library/test_attention.py", "tests/library/test_attention.py", True),
+        ("benchmarks/twins/gpt.py", "book/gpt.ipynb", False),
+        ("examples/gpt.py", "tests/exercises/gpt/merges.py", False),
         ("book/jit.ipynb", "book/jit.ipynb", False),  # executed again, perhaps for another's change
     ],
 )
@@ -88,6 +90,26 @@ def test_successive_commits_take_successive_shares(tmp_path, monkeypatch):
     assert Share.parse("commit/3") in THIRDS
     monkeypatch.setattr(shares, "ROOT", tmp_path.parent)  # no repository at all
     assert Share.parse("commit/3") in THIRDS
+
+
+def test_what_a_merge_brought_was_touched(tmp_path, monkeypatch):
+    monkeypatch.setattr(shares, "ROOT", tmp_path)
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for command in ("init -q -b main", "commit -q --allow-empty -m one", "checkout -q -b side"):
+        subprocess.run(["git", *who, *command.split()], cwd=tmp_path, check=True)
+    (tmp_path / "attention.py").write_text("")
+    for command in (
+        "add .",
+        "commit -q -m two",
+        "commit -q --allow-empty -m three",
+        "checkout -q main",
+        "merge -q --no-ff side",
+    ):
+        subprocess.run(["git", *who, *command.split()], cwd=tmp_path, check=True)
+    assert shares.touched() == {"attention"}
+    for number in range(shares.LATEST):
+        commit(tmp_path, number)
+    assert not shares.touched()
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,8 @@ def compiled(notebook, limit):
         count = int(running.ask("print(len(_recording.programs))"))
         assert (problem := rehearse.lost(running)) is None, problem
         for number in range(count):
-            said = running.ask(f"import json as _json; print(_json.dumps(_recording.compile_one({number})))")
+            said = running.ask(
+                f"import json as _json; print(_json.dumps(_recording.compile_one({number})))", timeout=600
+            )
             (line,) = [line for line in said.splitlines() if line.startswith("{")]  # the rest are warnings
             yield json.loads(line)

@@ -8,6 +8,7 @@ import jax
 from jax.extend import core
 
 from mlax_tutorial.checking import laws
+from mlax_tutorial.inspection import jaxprs
 from tests.tpu import compiling
 
 programs = {}  # (function, jaxpr) -> (name, program, shapes, which are batches)
@@ -36,16 +37,40 @@ class Recorded:
                 name = getattr(self._jitted, "__name__", "program")
                 traced = self._jitted.trace(*args, **kwargs)
                 text = str(traced.jaxpr)
-                # pmap chooses its devices when it is traced
-                if "xla_pmap" not in text and uses_arguments(traced.jaxpr.jaxpr):
+                if not is_bound(traced.jaxpr) and uses_arguments(traced.jaxpr.jaxpr):
                     programs.setdefault((self._number, text), (name, *flat(traced)))
         return self._jitted(*args, **kwargs)
+
+    # Of `jax.stages.Wrapped`, which `jax.export` asks for: a protocol's methods must stand in the class.
+    def trace(self, *args, **kwargs):
+        return self._jitted.trace(*args, **kwargs)
+
+    def lower(self, *args, **kwargs):
+        return self._jitted.lower(*args, **kwargs)
+
+    def eval_shape(self, *args, **kwargs):
+        return self._jitted.eval_shape(*args, **kwargs)
 
     def __getattr__(self, name):
         return getattr(self._jitted, name)
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+
+def is_bound(jaxpr) -> bool:
+    """Whether a program is bound to devices of this machine: its jaxpr has a mesh, and pmap chooses some when it is traced."""
+
+    def names_devices(leaf):
+        if isinstance(leaf, (jax.sharding.Mesh, jax.sharding.AbstractMesh)):
+            return not leaf.empty  # a nested jit has an empty one
+        return isinstance(leaf, jax.sharding.Sharding)
+
+    return any(
+        equation.primitive.name == "xla_pmap"
+        or any(map(names_devices, jax.tree.leaves(list(equation.params.values()))))
+        for _, equation in jaxprs.walk(jaxpr)
+    )
 
 
 def uses_arguments(jaxpr) -> bool:

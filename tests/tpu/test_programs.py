@@ -34,6 +34,13 @@ def test_programs_are_found():
         "count(1.0), count(2.0)\n"
         "assert traces == 1, traces\n"
         "del scale",
+        "from jax import export\n"
+        "weights = {'w': jnp.ones(3)}\n"
+        "assert export.export(step, platforms=['tpu'])(weights, jnp.ones((16, 2)), n=2).platforms == ('tpu',)",
+        "# What is bound to devices of this machine cannot be compiled for others.\n"
+        "mesh = jax.make_mesh((1,), ('d',), axis_types=(jax.sharding.AxisType.Auto,))\n"
+        "summed = jax.jit(jax.shard_map(lambda x: jax.lax.psum(x, 'd'), mesh=mesh, in_specs=jax.P('d'), out_specs=jax.P()))\n"
+        "assert summed(jnp.ones(8)).shape == (8,)",
         "# Meanwhile, products are rounded as on a TPU.\n"
         "assert float(jnp.dot(jnp.float32([1.001]), jnp.float32([1.0]))) == 1.0",
     )

@@ -23,9 +23,6 @@ def parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="execute the chapters that changed")
     build.add_argument("names", nargs="*", metavar="NAME", help="chapters (default: all)")
     build.add_argument("--force", action="store_true", help="execute them even if nothing changed")
-    build.add_argument(
-        "--measure", action="store_true", help="execute one by one and take the run times anew"
-    )
     build.add_argument("--jobs", type=int, help="chapters at a time (default: 2)")
 
     run = commands.add_parser("run", help="run every chapter twice, in this environment, comparing nothing")
@@ -60,9 +57,7 @@ def main(arguments=None) -> int:
         if options.command == "build":
             from tools.notebooks import build
 
-            failed = build.build(
-                book, options.names, force=options.force, measure=options.measure, jobs=options.jobs
-            )
+            failed = build.build(book, options.names, force=options.force, jobs=options.jobs)
             if not failed and not options.names:
                 _write_pages(book)
             return 1 if failed else 0

@@ -21,7 +21,7 @@ import json as _json, sys as _sys
 print(_json.dumps(sorted({
     module.__file__ for name, module in list(_sys.modules.items())
     if name.partition(".")[0] == "mlax_tutorial" and getattr(module, "__file__", None)
-})))"""
+} | _sys._opened_files)))"""
 
 
 @dataclasses.dataclass
@@ -29,7 +29,7 @@ class Executed:
     """A chapter that ran from top to bottom."""
 
     notebook: nbformat.NotebookNode
-    seconds: float
+    seconds: float  # of processor time
     over: dict[int, float]  # the cells over their limit, by index, and what they took
     modules: list[str]
 
@@ -70,7 +70,7 @@ def explain(source: Source, error: kernel.CellError) -> str:
     return f"{source.place(error.index)} failed:\n{message}\nThe notebook of before is left as it was."
 
 
-def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
+def execute(book: Book, source: Source, *, patience: float = 10.0) -> Executed:
     """Run a chapter in a fresh kernel. A cell may take `patience` times its limit before it is stopped."""
     notebook = canonical.skeleton(source)
     seconds, over, modules = 0.0, {}, []
@@ -81,7 +81,7 @@ def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
                     limit = sources.cell_limit(cell)
                     taken = running.run(index, timeout=patience * limit)
                     seconds += taken
-                    if taken > limit:
+                    if taken > sources.CORES * limit:
                         over[index] = taken
             modules = [
                 os.path.relpath(path, book.root).replace(os.sep, "/")
@@ -91,7 +91,7 @@ def execute(book: Book, source: Source, *, patience: float = 4.0) -> Executed:
         if cell.cell_type == "code":
             cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
             cell.outputs = canonical.outputs(cell.outputs)
-    modules = [name for name in modules if not name.startswith("..") and inputs.shows(name)]
+    modules = [name for name in modules if name.startswith("mlax_tutorial/") and inputs.shows(name)]
     return Executed(notebook, seconds, over, modules)
 
 
@@ -143,16 +143,16 @@ def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
     }
 
 
-def build_one(book: Book, name: str, *, force: bool = False, measure: bool = False) -> str:
+def build_one(book: Book, name: str, *, force: bool = False) -> str:
     """Build one chapter; returns what was done, in a line."""
     source = sources.read(book, name)
     title = source.title  # a missing one is told before anything runs
     entry = record.load(book).get(name)
-    why = "forced" if force or measure else reason_to_build(book, source, entry)
+    why = "forced" if force else reason_to_build(book, source, entry)
     if why is None:
         return f"{name}: unchanged"
     before = earlier(book, name)
-    if not (force or measure) and (notebook := reworded(book, source, entry, before)):
+    if not force and (notebook := reworded(book, source, entry, before)):
         text = canonical.dumps(notebook)
         record.write_beside(book.notebook(name), text)
         ran = Executed(notebook, entry["seconds"], {}, entry["modules"])
@@ -174,30 +174,30 @@ def build_one(book: Book, name: str, *, force: bool = False, measure: bool = Fal
     text = canonical.dumps(ran.notebook)
     changed = record.write_beside(book.notebook(name), text)
     fresh = new_entry(book, source, ran, text)
-    if entry is not None and not measure:
+    if entry is not None:
         inputs_of = ("source", "package", "modules", "locked", "notebook")
         if all(entry.get(key) == fresh[key] for key in inputs_of):
             kept = ("seconds", "over", "hardware", "python", "jax", "date")
             fresh |= {key: entry[key] for key in kept if key in entry}
     record.store(book, name, fresh)
     what = "changed" if changed else "nothing changed"
-    lines = [f"{name}: {title}: {why}; ran in {ran.seconds:.1f} s, {what}"]
-    if ran.seconds > sources.CHAPTER_SECONDS:
-        lines.append(f"{source.path}: took {ran.seconds:.0f} s of at most {sources.CHAPTER_SECONDS:g} s")
+    lines = [f"{name}: {title}: {why}; {ran.seconds:.0f} processor seconds, {what}"]
+    if ran.seconds > (limit := sources.CORES * sources.CHAPTER_SECONDS):
+        lines.append(f"{source.path}: took {ran.seconds:.0f} processor seconds of at most {limit:g}")
     for index, taken in ran.over.items():
-        limit = sources.cell_limit(source.cells[index])
-        lines.append(f"{source.place(index)}: took {taken:.0f} s, its limit is {limit:g} s")
+        limit = sources.CORES * sources.cell_limit(source.cells[index])
+        lines.append(f"{source.place(index)}: took {taken:.0f} processor seconds, its limit is {limit:g}")
     return "\n  warning: ".join(lines)
 
 
-def build(book: Book, names, *, force: bool = False, measure: bool = False, jobs: int | None = None) -> int:
+def build(book: Book, names, *, force: bool = False, jobs: int | None = None) -> int:
     """Build the chapters that need it, two at a time; returns how many failed."""
     inputs.require_locked(book)
     chosen = record.longest_first(book, book.select(names))
-    jobs = 1 if measure else jobs or min(2, os.cpu_count() or 1)
+    jobs = jobs or min(2, os.cpu_count() or 1)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        tasks = {pool.submit(build_one, book, name, force=force, measure=measure): name for name in chosen}
+        tasks = {pool.submit(build_one, book, name, force=force): name for name in chosen}
         for task in concurrent.futures.as_completed(tasks):
             try:
                 print(task.result(), flush=True)

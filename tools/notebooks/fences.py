@@ -9,7 +9,7 @@ source                          notebook                                    page
 ==============================  ==========================================  =====================================
 `:::{tip} Takeaway`             a quotation with the title                  a box
 `:::{note}`, `:::{warning}`     the same                                    the same
-`:::{predict}`                  a quotation, *Predict*                      the question, with a place to answer
+`:::{predict}`                  a quotation, *Predict*, choices unmarked    the question, with a place to answer
 `:::{reveal}`                   `<details>`                                 opens with the output of the cell
 `:::{aside}`                    a quotation, *Aside*                        in the margin
 `:::{facts}`                    a quotation: minutes, needs, teaches        the header of the chapter
@@ -26,6 +26,8 @@ from tools import project
 BOXES = {"note": "Note", "tip": "Tip", "warning": "Watch out"}
 REVEAL = "Reveal the answer"
 
+# A choice of a prediction that is marked as right, `- [x]`, or as wrong, `- [ ]`: a page of such questions is graded.
+MARK = re.compile(r"^- \[([ x])\] ", re.M)
 OPENING = re.compile(r"^(:{3,})\{(\w+)\}[ \t]*(.*?)[ \t]*$")
 CODE = re.compile(r"^[ \t]*(`{3,}|~{3,})")
 
@@ -98,7 +100,7 @@ def _portable(fence: Fence) -> str | None:
     if fence.kind == "facts":
         return _quotation("\n".join(f"- **{name}:** {value}" for name, value in facts(fence)))
     if fence.kind == "predict":
-        return _quotation(f"**{fence.title or 'Predict'}**\n\n{body}")
+        return _quotation(f"**{fence.title or 'Predict'}**\n\n{MARK.sub('- ', body)}")
     if fence.kind == "aside":
         title = fence.title or "Aside"
         return _quotation(f"*{title}{'' if title.endswith(('?', '!')) else '.'}* {body}")

@@ -98,6 +98,8 @@ def executed(chapter: Chapter):
             yield f"{chapter.place(index)}: was never executed; {again}"
         elif not cell.outputs and shows_something(cell.source):
             yield f"{chapter.place(index)}: ends in an expression or prints, but its output is gone; {again}"
+        elif not cell.outputs and draws(cell.source):
+            yield f"{chapter.place(index)}: ends in a call that draws, and no picture is shown: does it return what `viz` gives?"
 
 
 def shows_something(code: str) -> bool:
@@ -113,6 +115,16 @@ def shows_something(code: str) -> bool:
     return isinstance(last, ast.Expr) and not isinstance(last.value, ast.Call | ast.Await | ast.Constant)
 
 
+def draws(code: str) -> bool:
+    """Whether a cell ends in a call of `viz`, or of a function that is called `show`."""
+    tree = parse(code)
+    last = tree.body[-1] if tree is not None and tree.body else None
+    if not (isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)):
+        return False
+    name = ast.unparse(last.value.func)
+    return name.startswith("viz.") or name == "show"
+
+
 def parse(code: str) -> ast.Module | None:
     """The cell's syntax tree, lines of magic left out."""
     lines = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in code.splitlines()]
@@ -125,18 +137,16 @@ def parse(code: str) -> ast.Module | None:
 def in_time(chapter: Chapter):
     if chapter.entry is None:
         return
-    measure = BUILD.format(f"--measure {chapter.name}")
-    if chapter.entry["seconds"] > sources.CHAPTER_SECONDS:
+    if chapter.entry["seconds"] > (limit := sources.CORES * sources.CHAPTER_SECONDS):
         yield (
-            f"{chapter.source.path}: the chapter took {chapter.entry['seconds']} s of at most "
-            f"{sources.CHAPTER_SECONDS:g} s: make its work smaller; if the machine was busy, {measure}"
+            f"{chapter.source.path}: the chapter took {chapter.entry['seconds']} processor seconds of at most "
+            f"{limit:g}: make its work smaller"
         )
     for index, cell in enumerate(chapter.source.cells):
         if cell["id"] in chapter.entry["over"]:
             yield (
-                f"{chapter.source.place(index)}: took {chapter.entry['over'][cell['id']]} s, its limit is "
-                f"{sources.cell_limit(cell):g} s: make it smaller, or raise the limit by the tag `limit-40s`; "
-                f"if the machine was busy, {measure}"
+                f"{chapter.source.place(index)}: took {chapter.entry['over'][cell['id']]} processor seconds, its limit is "
+                f"{sources.CORES * sources.cell_limit(cell):g}: make it smaller, or raise the limit by the tag `limit-40s`"
             )
 
 
@@ -236,6 +246,9 @@ def shown_everywhere(chapter: Chapter):
             )
 
 
+CHOICES = re.compile(r"^- .*$", re.M)  # one of them is the answer
+
+
 def predictions_stay_hidden(chapter: Chapter):
     """The answer to a prediction, its output, stands in no text outside of the lid that the reader opens."""
     asked = None  # the index of the cell whose question is open, and the question
@@ -265,7 +278,7 @@ def predictions_stay_hidden(chapter: Chapter):
     for index, cell in enumerate(cells):
         if cell.cell_type == "markdown":
             open_text = " ".join(
-                part if isinstance(part, str) else part.text
+                part if isinstance(part, str) else CHOICES.sub("", part.text)
                 for part in fences.parts(cell.source)
                 if isinstance(part, str) or part.kind != "reveal"
             )

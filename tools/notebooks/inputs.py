@@ -12,6 +12,8 @@ from tools.notebooks.sources import Source
 
 # The packages whose version shows in stored outputs: values, and figures.
 SHOWN = ("jax", "jaxlib", "numpy", "optax", "matplotlib")
+# Modules that hold no more than which others there are.
+LISTINGS = {"mlax_tutorial/viz/__init__.py", "mlax_tutorial/inspection/__init__.py"}
 
 
 def digest(*parts: bytes) -> str:
@@ -33,25 +35,17 @@ def shows(module: str) -> bool:
 
     What grades exercises, `mlax_tutorial/checking/*.py`, is imported by every chapter and shows in none but by the few lines that
     the check of an unsolved stub prints. Nbval compares these, as all outputs: if they change, it fails, and `build --force`
-    makes the chapters anew. The laws in a folder below it do show.
+    makes the chapters anew. The laws in a folder below it do show. `LISTINGS` only say in which module what is.
     """
-    return module.rpartition("/")[0] != "mlax_tutorial/checking"
-
-
-def package_files(book: Book, modules: list[str]) -> list[str]:
-    """The given modules' files, and the data files that lie beside them."""
-    files = set(modules)
-    for folder in {(book.root / module).parent for module in modules}:
-        for path in folder.iterdir() if folder.is_dir() else ():
-            if path.is_file() and path.suffix not in {".py", ".pyc", ".partial"}:
-                files.add(book.relative(path))
-    return sorted(files)
+    return module.rpartition("/")[0] != "mlax_tutorial/checking" and module not in LISTINGS
 
 
 def package_hash(book: Book, modules: list[str]) -> str:
-    """The content of the modules that show in the chapter and that it had loaded when it was last executed."""
+    """The content of the modules that show in the chapter and that it had loaded when it was last executed, and of the package's
+    other files that it had opened.
+    """
     parts = []
-    for name in package_files(book, modules):
+    for name in modules:
         path = book.root / name
         parts += [name.encode(), path.read_bytes() if path.exists() else b"missing"]
     return digest(*parts)

@@ -6,10 +6,10 @@ import pathlib
 import re
 import sys
 import tempfile
-import time
 
 import nbclient
 import nbformat
+import psutil
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
@@ -39,6 +39,21 @@ get_ipython().events.register("pre_run_cell", _look_twice)
 """
 
 
+# What a chapter opens of the package besides modules: data, the styles and scripts of its figures.
+NOTE_FILES = """\
+def _note_files():
+    import os, sys
+    opened = sys._opened_files = set()
+    def note(event, arguments):
+        if event == "open" and isinstance(arguments[0], (str, os.PathLike)):
+            path = os.fspath(arguments[0])
+            if "mlax_tutorial" in path and not path.endswith((".py", ".pyc")):
+                opened.add(path)
+    sys.addaudithook(note)
+_note_files()
+"""
+
+
 class CellError(Exception):
     """A cell raised, died or took too long. `index` is its place among all cells."""
 
@@ -61,6 +76,7 @@ def environment(book: Book, scratch: pathlib.Path) -> dict[str, str]:
     startup = scratch / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
     (startup / "look_twice.py").write_text(LOOK_TWICE, encoding="utf-8")
+    (startup / "note_files.py").write_text(NOTE_FILES, encoding="utf-8")
     return {
         "PYTHONPATH": os.pathsep.join(filter(None, [str(book.root), os.environ.get("PYTHONPATH")])),
         "MLAX_TUTORIAL_PROGRESS": str(scratch / "progress.json"),
@@ -83,10 +99,12 @@ class Kernel:
         self._client = client
 
     def run(self, index: int, *, timeout: float) -> float:
-        """Execute one code cell; returns the seconds it took."""
+        """Execute one code cell; returns the processor seconds it took, those of processes that it started and waited for
+        included. The clock's would depend on what else the machine does.
+        """
         cell = self._client.nb.cells[index]
         self._client.timeout = timeout
-        start = time.perf_counter()
+        before = self._processor_seconds()
         try:
             self._client.execute_cell(cell, index, store_history=True)
         except nbclient.exceptions.CellTimeoutError as error:
@@ -95,12 +113,15 @@ class Kernel:
             raise CellError(index, _told(cell, error)) from error
         except nbclient.exceptions.DeadKernelError as error:
             raise CellError(index, "the kernel died (out of memory, or a crash in compiled code)") from error
-        return time.perf_counter() - start
+        return self._processor_seconds() - before
 
-    def ask(self, code: str) -> str:
+    def _processor_seconds(self) -> float:
+        return sum(psutil.Process(self._client.km.provisioner.pid).cpu_times()[:4])
+
+    def ask(self, code: str, timeout: float = 60) -> str:
         """Execute `code` as no cell of the chapter, and return what it printed."""
         cell = nbformat.v4.new_code_cell(code)
-        self._client.timeout = 60
+        self._client.timeout = timeout
         self._client.nb.cells.append(cell)
         try:
             self._client.execute_cell(cell, len(self._client.nb.cells) - 1, store_history=False)

@@ -15,14 +15,14 @@ DEVICE_KEYS = {"chapter": str, "device": str, "jax": str, "python": str, "date":
 
 STATUS = """\
 ---
-description: For each chapter its run time, the hardware and versions it was last run on, and the claims that it shows.
+description: For each chapter its processor time, the hardware and versions it was last run on, and the claims that it shows.
 ---
 
 # Status
 
 Every output in this book was made by running the chapter from top to bottom on the versions named here, and is compared
-with a fresh run by the tests. This page is generated from that run; the times are without the start of the kernel. What the
-claims say, and what came out, stands on the page [Claims](claims.md); the exercises are listed in [Exercises](exercises.md).
+with a fresh run by the tests. This page is generated from that run. Processor time is that of all cores together, without the
+start of the kernel; on two cores a chapter takes about two thirds of it. What the claims say, and what came out, stands on the page [Claims](claims.md); the exercises are listed in [Exercises](exercises.md).
 
 {chapters}
 
@@ -77,7 +77,7 @@ def status(book: Book) -> str:
         ]
         for name, entry in entries
     ]
-    header = ["Chapter", "Run time", "Hardware", "Versions", "Date", "Exercises", "Claims", "TPU"]
+    header = ["Chapter", "Processor time", "Hardware", "Versions", "Date", "Exercises", "Claims", "TPU"]
     elsewhere = "No run on another device is recorded yet."
     if runs:
         titles = dict(entries)

@@ -60,7 +60,7 @@ def longest_first(book: Book, names: list[str]) -> list[str]:
 
 
 def rounded(seconds: float) -> int:
-    """Run times in steps that a second run seldom crosses, upwards: whole seconds to 10, then in fives."""
+    """Times in steps that a second run seldom crosses, upwards: whole seconds to 10, then in fives."""
     return max(1, math.ceil(seconds)) if seconds <= 10 else 5 * math.ceil(seconds / 5)
 
 
