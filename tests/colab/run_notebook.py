@@ -9,10 +9,14 @@ which lies below FOLDER.
 
 import argparse
 import pathlib
+import tempfile
 
 import nbclient
 import nbformat
+from jupyter_client.manager import AsyncKernelManager
 
+# Seconds after which a cell will never end, however busy the machine: the slowest compiles for a minute on an idle one.
+HANGS = 1200
 AFTERWARDS = """\
 import importlib.metadata as _metadata, json as _json, mlax_tutorial as _package
 print(_json.dumps({"file": _package.__file__, **{_name: _metadata.version(_name) for _name in NAMES}}))
@@ -34,10 +38,12 @@ def main():
     parser.add_argument("--programs")
     options = parser.parse_args()
     notebook = nbformat.read(options.path, as_version=4)
+    sockets = tempfile.TemporaryDirectory(prefix="kernel-")  # ports could be taken before the kernel binds them
     client = nbclient.NotebookClient(
         notebook,
-        kernel_name="python3",
-        timeout=300,
+        km=AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets.name}/kernel"),
+        timeout=HANGS,
+        startup_timeout=HANGS,
         resources={"metadata": {"path": str(options.path.parent)}},
     )
     chapter = range(len(notebook.cells))
@@ -50,7 +56,7 @@ def main():
             output.text for output in notebook.cells.pop().outputs if output.get("name") == "stdout"
         )
 
-    with client.setup_kernel():
+    with sockets, client.setup_kernel():
         for again in (False, True):  # in one kernel, as a reader who begins anew
             if again and options.programs:
                 ask(RECORD.replace("FOLDER", repr(options.programs)))
