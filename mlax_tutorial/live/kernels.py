@@ -16,6 +16,7 @@ import zmq.asyncio
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from tornado import ioloop, web
+from traitlets.config import Config
 
 from mlax_tutorial.live.heard import Heard
 
@@ -55,6 +56,14 @@ class ThisPython(KernelSpecManager):
         )
 
 
+def _transport(folder) -> str:
+    """How kernels are reached: by sockets in `folder`, where the system has such and their paths are short enough for it (macOS: 103
+    bytes). Ports that were free when they were looked for may be taken when the kernel binds them.
+    """
+    longest = pathlib.Path(folder, "kernel-00000000-0000-0000-0000-000000000000-ipc-5")
+    return "ipc" if os.name == "posix" and len(os.fsencode(longest)) < 104 else "tcp"
+
+
 class Kernels(AsyncMappingKernelManager):
     """The kernels of all chapters that are open."""
 
@@ -66,6 +75,7 @@ class Kernels(AsyncMappingKernelManager):
             kernel_spec_manager=ThisPython(chapters, folder, self._mark),
             connection_dir=str(folder),
             buffer_offline_messages=False,
+            config=Config({"ConnectionFileMixin": {"transport": _transport(folder)}}),
             transport_encryption="required",  # any user of the machine can connect to a kernel's ports
             context=zmq.asyncio.Context.instance(),  # one of its own would be waited for at the end, perhaps forever
         )

@@ -199,6 +199,9 @@ def executed(tmp_path_factory):
     """The outputs of the cells, run twice over by a real kernel; the second time with the book's guards on."""
     import nbclient
     import nbformat
+    from jupyter_client.manager import AsyncKernelManager
+
+    from tools.notebooks.kernel import without_ports
 
     folder = tmp_path_factory.mktemp("notebook")
     start = (
@@ -211,7 +214,8 @@ def executed(tmp_path_factory):
     )
     cells = [nbformat.v4.new_code_cell(cell) for cell in (start, *CELLS, again, *CELLS)]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute(cwd=str(folder))
+    manager = AsyncKernelManager(kernel_name="python3", **without_ports(folder))
+    nbclient.NotebookClient(notebook, km=manager, timeout=300).execute(cwd=str(folder))
     outputs = [cell.outputs for cell in notebook.cells]
     assert outputs[0] == outputs[len(CELLS) + 1] == []
     return outputs[1 : len(CELLS) + 1], outputs[len(CELLS) + 2 :]

@@ -38,7 +38,9 @@ def main():
     parser.add_argument("--programs")
     options = parser.parse_args()
     notebook = nbformat.read(options.path, as_version=4)
-    sockets = tempfile.TemporaryDirectory(prefix="kernel-")  # ports could be taken before the kernel binds them
+    sockets = tempfile.TemporaryDirectory(
+        prefix="kernel-"
+    )  # ports could be taken before the kernel binds them
     client = nbclient.NotebookClient(
         notebook,
         km=AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets.name}/kernel"),

@@ -295,7 +295,7 @@ def test_nobody_listens_in_on_a_kernel(client):
     with zmq.Context() as context, context.socket(zmq.SUB) as stranger:
         stranger.linger = 0
         stranger.subscribe("")
-        stranger.connect(f"tcp://{client.ip}:{client.iopub_port}")
+        stranger.connect(client._make_url("iopub"))
         assert printed(client, "print('a secret')") == "a secret\n"
         assert not stranger.poll(500)
 

@@ -62,6 +62,13 @@ class CellError(Exception):
         self.index = index
 
 
+def without_ports(folder: pathlib.Path) -> dict[str, str]:
+    """Has a kernel manager talk to its kernel by sockets in `folder`. For TCP it looks for free ports and lets them go; the kernel binds
+    them a second later, and whoever is quicker has taken one ("Address already in use").
+    """
+    return {"transport": "ipc", "ip": str(folder / "kernel")}
+
+
 class _ThisPython(AsyncKernelManager):
     """Starts the interpreter that runs the tool, whatever kernels the machine has installed."""
 
@@ -140,7 +147,7 @@ def start(book: Book, notebook: nbformat.NotebookNode, *, clean: bool, variables
         folder.mkdir()
         client = nbclient.NotebookClient(
             notebook,
-            km=_ThisPython(),
+            km=_ThisPython(**without_ports(scratch)),
             resources={"metadata": {"path": str(folder)}},
             record_timing=False,
             startup_timeout=120,

@@ -22,7 +22,9 @@ def pytest_configure(config):
     if not (getattr(config.option, "nbval", False) or getattr(config.option, "nbval_lax", False)):
         return
     _scratch = tempfile.TemporaryDirectory(prefix="nbval-")
-    os.environ.update(kernel.environment(_book, pathlib.Path(_scratch.name)))  # as in a build
+    scratch = pathlib.Path(_scratch.name)
+    os.environ.update(kernel.environment(_book, scratch))  # as in a build
+    _start_without_ports(scratch)
     if config.option.nbval:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where the stored outputs were made
         _compare_pictures()
@@ -31,6 +33,19 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     if _scratch is not None:
         _scratch.cleanup()
+
+
+def _start_without_ports(scratch):
+    """Nbval lets nobody choose how its kernels are reached."""
+    from nbval import kernel as of_nbval
+
+    manager = of_nbval.KernelManager
+
+    def new_manager(**settings):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=scratch))  # the kernel before may be on its way out
+        return manager(**kernel.without_ports(folder), **settings)
+
+    of_nbval.KernelManager = new_manager
 
 
 def _compare_pictures():

@@ -102,9 +102,6 @@ def inspect(chromium, address, name, widths=(390, 320)):
         visit.mathematics = page.locator(".math").count() > 0
         visit.seen = sight.at_the_desk(page)
         # From here on in the dark, where only colors differ. (`tests/site/test_behaviour.py` sees a page that begins in it.)
-        page.add_style_tag(
-            content="*, ::before, ::after { transition: none !important }"
-        )  # or colors are judged on their way
         page.emulate_media(color_scheme="dark")
         if page.evaluate(STAYS_LIGHT):
             visit.errors.append("the page stays light when the system turns dark")
