@@ -25,7 +25,7 @@ SHARED = -p tools.shares --share $(SHARE) --target $@
 # What is quick runs in any share.
 QUICK := $(addprefix tests/,data/ live/ models/ tools/ test_requirements.py)
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
-NBVAL := -p nbval.plugin --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
+NBVAL := -p nbval.plugin --nbval --nbval-current-env --nbval-cell-timeout 900 --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html
 
 help: ## list the targets
