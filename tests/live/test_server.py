@@ -506,7 +506,7 @@ def environment(process):
 
 
 def alive(process):
-    for _ in range(600):
+    for _ in range(50):
         if status(process, "State") in (None, "Z (zombie)"):
             return False
         time.sleep(0.1)
