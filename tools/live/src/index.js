@@ -153,7 +153,8 @@ class Notebook {
       if (cell.place.dataset.live === "done") cell.become("", "ran before the kernel was lost");
     }
     this.#states();
-    if (state === "restarting") this.#stopped(false);
+    // (A kernel that died and was started anew may say so late, as one does that another window has restarted.)
+    if (state === "restarting" && !this.lost) this.#stopped(false);
     if (state === "died") {
       this.lost = true; // says so until the next run
       this.#stopped(true);
@@ -296,6 +297,7 @@ class Notebook {
 
   async restart() {
     this.#forget();
+    this.lost = false;
     try {
       await this.kernel.restart();
     } catch (error) {
