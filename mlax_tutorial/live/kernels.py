@@ -12,6 +12,7 @@ import secrets
 import sys
 
 import psutil
+import zmq
 import zmq.asyncio
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager, NoSuchKernel
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
@@ -22,6 +23,9 @@ from mlax_tutorial.live.heard import Heard
 
 MOST = 4  # kernels at a time
 PATIENCE = 600  # seconds that a kernel without a page is kept
+# A kernel that prints faster than it is heard waits. Else ZeroMQ drops what does not fit, perhaps the word that the cell has ended,
+# and the page waits for it without end.
+WAITS = "(lambda out: out.schedule(lambda: out.socket.setsockopt({option}, 1)))(get_ipython().kernel.iopub_thread)"
 MARK = "MLAX_TUTORIAL_KERNEL"  # all that a kernel starts inherits it, also what leaves its process group
 
 
@@ -41,6 +45,7 @@ class ThisPython(KernelSpecManager):
             raise NoSuchKernel(kernel_name)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}", "--log-level=ERROR"]
         command += ["--IPKernelApp.exec_PYTHONSTARTUP=False"]
+        command += [f"--IPKernelApp.exec_lines={WAITS.format(option=int(zmq.XPUB_NODROP))}"]
         own = {"IPYTHONDIR": self._settings, MARK: f"{self._mark}/{kernel_name}"}
         checkout = pathlib.Path(__file__).parents[2]
         if (
