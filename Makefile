@@ -6,7 +6,7 @@
 .POSIX:
 .DEFAULT_GOAL := help
 TARGETS := help env book pdf wheel gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
-           test-oldest test-rounding test-tpu test-colab test-all bench clean
+           test-oldest test-rounding test-tpu test-colab test-all gate bench clean
 .PHONY: $(TARGETS)
 # One line for a wrong name, before anything runs.
 UNKNOWN := $(filter-out $(TARGETS) %/.made,$(MAKECMDGOALS))
@@ -16,16 +16,19 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/uv)
 PYTHON := .venv/bin/python
 # (Nbval takes seconds to import in each process, so it is loaded where it is used.)
 PYTEST := -m pytest -q -n 2 -p no:nbval --dist loadfile
-# Of what is slow, `make test` takes a sixth, what needs other environments a third, another one with the next commit;
-# `make test SHARE=all` takes everything (tools/shares.py).
-SHARE = commit/$(if $(filter test-oldest test-rounding test-tpu test-colab,$@),3,6)
-SHARES := all commit/3 1/3 2/3 3/3 commit/6 1/6 2/6 3/6 4/6 5/6 6/6
-$(if $(filter-out $(SHARES),$(SHARE)),$(error SHARE=$(SHARE): there is no such share; there are $(SHARES)))
-SHARED = -p tools.shares --share $(SHARE) --target $@
-# What is quick runs in any share.
-QUICK := $(addprefix tests/,data/ live/ models/ tools/ test_requirements.py)
+# Tests take what a change reaches, as many as there is room for; `make test TAKE=all` takes everything (tools/reach.py).
+TAKE = reached
+$(if $(filter-out reached all,$(TAKE)),$(error TAKE=$(TAKE): there is no such choice; there are reached, all))
+# For so many minutes, on two cores.
+MINUTES_test-library := 9
+MINUTES_test-book := 6
+MINUTES_test-oldest := 4
+MINUTES_test-rounding := 2
+TAKEN = -p tools.failures -p tools.reach --take $(TAKE) --minutes $(or $(MINUTES_$@),5) --target $@
+# What is quick runs in any case.
+QUICK := $(addprefix tests/,data/ tools/ test_requirements.py)
 # nbval compares each stored output; the sanitizer hides what may differ (paths of temporary files, process ids).
-NBVAL := -p nbval.plugin --nbval --nbval-current-env --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
+NBVAL := -p nbval.plugin --nbval --nbval-current-env --nbval-cell-timeout 900 --nbval-sanitize-with tools/notebooks/nbval_sanitize.cfg
 SITE := _build/html
 
 help: ## list the targets
@@ -107,42 +110,46 @@ check: .venv/.made ## what needs no execution: style, and the guards on the note
 	$(PYTHON) -m tools.notebooks check
 
 test-library: .venv/.made ## the package, its docstrings, the exercises, the tools
-	$(PYTHON) $(PYTEST) --import-mode=importlib --doctest-modules mlax_tutorial tools
-	$(PYTHON) $(PYTEST) $(SHARED) $(addprefix --always ,$(QUICK)) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
+	$(PYTHON) $(PYTEST) -p tools.failures --import-mode=importlib --doctest-modules mlax_tutorial tools
+	$(PYTHON) $(PYTEST) $(TAKEN) $(addprefix --always ,$(QUICK)) tests --ignore tests/site --ignore tests/tpu --ignore tests/colab
 
 test-book: .venv/.made ## compare every stored output (nbval)
-	$(PYTHON) $(PYTEST) $(SHARED) $(NBVAL) book
+	$(PYTHON) $(PYTEST) $(TAKEN) $(NBVAL) book
 
 gallery: .venv/.made ## picture every component in every state into _build/gallery, to be looked at
 	$(PYTHON) -m tests.site.gallery _build/gallery
 
 test-site: book ## the rendered book in a browser
-	$(PYTHON) $(PYTEST:loadfile=loadscope) $(SHARED) tests/site
+	$(PYTHON) $(PYTEST:loadfile=loadscope) $(TAKEN) tests/site
 
 # They compile as fast as XLA can, in a third of the time, and of an exercise's answers a few are graded. Left out is what does not
 # depend on JAX or runs on the newest alone (benchmarks); `make test-colab` runs the chapters.
 FAST := JAX_DISABLE_MOST_OPTIMIZATIONS=1 XLA_FLAGS="--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 OLDEST := tests/benchmarks tests/colab tests/data tests/live tests/notebooks tests/site tests/tools tests/tpu tests/test_requirements.py
 test-oldest: .venv-oldest/.made ## library and exercises on the oldest JAX that is supported
-	$(FAST) .venv-oldest/bin/python $(PYTEST) $(SHARED) --answers few tests $(addprefix --ignore ,$(OLDEST))
+	$(FAST) .venv-oldest/bin/python $(PYTEST) $(TAKEN) --answers few tests $(addprefix --ignore ,$(OLDEST))
 
 test-rounding: .venv/.made ## exercises, and chapters that do not train, as other devices round: a TPU's products, a CPU without AVX2
-	$(PYTHON) -m tools.rehearse --share $(SHARE)
+	$(PYTHON) -m tools.rehearse --take $(TAKE) --minutes $(MINUTES_$@)
 
 # A chapter's programs are found by running it, so what else has to run a chapter does so in the same kernel: on the newest JAX it
 # rehearses another device's rounding, and on the oldest `test-colab` compiles them.
 test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library for a TPU, without one, and chapters that train, which run as other devices round
-	.venv-tpu/bin/python $(PYTEST) $(SHARED) tests/tpu
-	.venv-tpu-oldest/bin/python $(PYTEST) $(SHARED) tests/tpu --ignore tests/tpu/test_chapters.py
+	.venv-tpu/bin/python $(PYTEST) $(TAKEN) tests/tpu
+	.venv-tpu-oldest/bin/python $(PYTEST) $(TAKEN) tests/tpu --ignore tests/tpu/test_chapters.py
 
 test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, run it twice, compile it for a TPU if it trains
-	$(PYTHON) $(PYTEST:loadfile=load) $(SHARED) tests/colab
+	$(PYTHON) $(PYTEST:loadfile=load) $(TAKEN) tests/colab
 
 # One target after the other, so that all of them are seen even if one fails.
 ALL_TESTS := test test-oldest test-rounding test-tpu test-colab
 test-all: ## every test in every environment
-	@failed=; for target in $(ALL_TESTS); do $(MAKE) --no-print-directory $$target SHARE=all || failed="$$failed $$target"; done; \
+	@failed=; for target in $(ALL_TESTS); do $(MAKE) --no-print-directory $$target TAKE=all || failed="$$failed $$target"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+
+gate: ## what CI asks of the last commit, asked here: .ci/run in a fresh clone of it
+	@place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && git clone --quiet . "$$place/project" \
+	  && cd "$$place/project" && bash .ci/run </dev/null
 
 # --- measurements -------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Rehearse other devices on this CPU: a TPU's rounding of products, a CPU without AVX2, a device that is no CPU.
 
-    python -m tools.rehearse [--share N/3]            the next two, two processes at a time, but for chapters that train:
+    python -m tools.rehearse [--take reached]       the next two, two processes at a time, but for chapters that train, and of the others
+                                                    perhaps what a change reaches (tools/reach.py):
                                                     `make test-tpu` rehearses these in the kernel that it needs anyway
     python -m tools.rehearse notebooks [NAME ...]   every chapter, from top to bottom: its assertions must hold
     python -m tools.rehearse exercises              the solution of every exercise must pass its check
@@ -311,7 +312,7 @@ def script(path: str, arguments: list[str]) -> int:
 
 
 def main(arguments=None) -> int:
-    from tools import shares
+    from tools import reach
 
     parser = argparse.ArgumentParser(prog="python -m tools.rehearse", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command")
@@ -325,9 +326,8 @@ def main(arguments=None) -> int:
     one = commands.add_parser("run", help="run a Python program")
     one.add_argument("script")
     one.add_argument("arguments", nargs=argparse.REMAINDER)
-    parser.add_argument(
-        "--share", choices=shares.CHOICES, default="all", help="which part of the next two to run"
-    )
+    parser.add_argument("--take", choices=reach.CHOICES, default="all", help="of chapters")
+    parser.add_argument("--minutes", type=float, default=0, help="for chapters, if not all are taken")
     options = parser.parse_args(arguments)
     if options.command == "run":
         return script(options.script, options.arguments)
@@ -337,11 +337,11 @@ def main(arguments=None) -> int:
         except Problem as problem:
             parser.error(str(problem))
         return bool(run(tasks, (options.only,) if options.only else ()))
-    share, tasks = shares.Share.parse(options.share), [*notebooks(elsewhere=False), *exercises()]
-    taken = [task for task in tasks if share.takes(task[1])]
-    failed = run(taken)
+    chapters, taken = notebooks(elsewhere=False), reach.Taken(options.take, options.minutes)
+    chosen = set(taken.choose({unit for _, unit, _ in chapters}))
+    failed = run([*exercises(), *(task for task in chapters if task[1] in chosen)])
     print("Chapters that train: `make test-tpu`, or `python -m tools.rehearse notebooks` for all of them.")
-    print(share.report({task[1] for task in tasks} - {task[1] for task in taken}, "make test-rounding"))
+    print(*taken.report("test-rounding"), sep="\n")
     return bool(failed)
 
 

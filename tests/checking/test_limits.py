@@ -116,8 +116,9 @@ def slept(seconds):
     return lambda x: (time.sleep(seconds), 2 * x)[1]
 
 
-def test_a_busy_machine_is_no_endless_loop(grade):
+def test_a_busy_machine_is_no_endless_loop(grade, monkeypatch):
     """To wait for a processor looks to the clock like sleeping."""
+    monkeypatch.setattr(limits, "BUSY", 400)  # this machine may be busy, too
     assert grade(slept(0.6), call, seconds=0.3).status == PASSED
     assert in_thread(lambda: grade(slept(0.6), call, seconds=0.3)).status == PASSED
     assert grade(worked(0.6), call, solution=double, seconds=0.3).status == FAILED
@@ -128,10 +129,10 @@ def test_handler_and_timer_are_put_back(grade):
     rung = []
     old = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
     try:
-        signal.setitimer(signal.ITIMER_REAL, 60)
+        signal.setitimer(signal.ITIMER_REAL, 6000)
         grade(forever, call, solution=double, seconds=0.2)
         left, _ = signal.setitimer(signal.ITIMER_REAL, 0)
-        assert 40 < left < 60 and not rung
+        assert 4000 < left < 6000 and not rung
         signal.raise_signal(signal.SIGALRM)
         assert rung == [1]
     finally:
@@ -148,7 +149,7 @@ def in_thread(function):
     result = []
     thread = threading.Thread(target=lambda: result.append(function()))
     thread.start()
-    thread.join(30)
+    thread.join(300)
     assert result, "the thread did not come to an end"
     return result[0]
 

@@ -531,7 +531,7 @@ def environment(process):
 
 
 def alive(process):
-    for _ in range(50):
+    for _ in range(600):
         if status(process, "State") in (None, "Z (zombie)"):
             return False
         time.sleep(0.1)

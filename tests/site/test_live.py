@@ -716,6 +716,8 @@ def test_nothing_lies_on_the_bar(chromium, served, width, fault):
         reader.page.mouse.wheel(0, -300)  # on the way up the theme offers its button
         reader.page.wait_for_timeout(200)
         button = reader.page.locator("#pst-back-to-top")
+        if fault:
+            button.wait_for()
         assert button.is_visible() == fault
         covered = reader.page.evaluate(COVERED)
         assert "pst-back-to-top" in covered if fault else not covered

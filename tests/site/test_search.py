@@ -208,7 +208,12 @@ def test_excerpts_come_as_results_come_into_view(page):
     for result in results.all():
         result.scroll_into_view_if_needed()
         page.wait_for_timeout(100)
-    page.wait_for_timeout(500)
+    for _ in range(300):
+        page.wait_for_timeout(200)
+        if len(asked) >= QUOTED:
+            break
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(500)  # what is asked for too often, or comes late
     assert before < len(asked) == len(set(asked)) == QUOTED
     pages = [each.locator("a").get_attribute("href").partition(".html")[0] for each in results.all()]
     quoted = [each.locator(".book-hit-text").text_content() for each in results.all()]

@@ -51,7 +51,7 @@ def on_paper_and_telephone(page) -> list[str]:
     page.emulate_media(media="screen")
     resize(page, TELEPHONE)
     # The theme takes 300 ms to see what scrolls now, on a busy machine more, and lets Tab reach it.
-    for _ in range(20):
+    for _ in range(100):
         page.wait_for_timeout(400)
         if not look(page, "scrolling"):
             break

@@ -28,6 +28,8 @@ def main():
                     stored = pictures.path(name, width, scheme, kept)
                     stored.parent.mkdir(parents=True, exist_ok=True)
                     pictures.small(picture).save(stored, optimize=True)
+            if options.store:
+                (kept / pictures.DRAWN).write_text(f"{pictures.version(chromium)}\n")
         if options.store:  # only now, when all of them are there
             shutil.rmtree(gallery.STORED, ignore_errors=True)
             shutil.copytree(kept, gallery.STORED)

@@ -16,6 +16,7 @@ from tools.site import browser
 
 BLOCK = 4  # of the halved picture
 TOLERANCE = 33  # of 255, in any channel of a block's mean
+DRAWN = "chromium.txt"  # beside the stored pictures: the major version of Chromium that drew them
 SHIFTS = [(y, x) for y in (0, -1, 1, -2, 2) for x in (0, -1, 1)]  # of the halved picture
 TALLER = 6  # pixels of the page by which a section may be taller or lower
 QUIET = "*, ::before, ::after { animation: none !important; transition: none !important; caret-color: transparent !important }"
@@ -60,6 +61,10 @@ def _means(pixels):
     height, width = (size // BLOCK * BLOCK for size in pixels.shape[:2])
     blocks = pixels[:height, :width].reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK, 3)
     return blocks.mean(axis=(1, 3))
+
+
+def version(chromium) -> str:
+    return chromium.version.partition(".")[0]
 
 
 def path(name: str, width: str, scheme: str, folder=STORED):

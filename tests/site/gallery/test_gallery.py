@@ -15,6 +15,13 @@ from tools.site import accessibility
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)
 @pytest.mark.parametrize("width", page_of_all.WIDTHS)
 def test_sections_look_as_they_did(chromium, gallery, tmp_path_factory, width, scheme):
+    drawn, here = (pictures.STORED / pictures.DRAWN).read_text().strip(), pictures.version(chromium)
+    if (
+        here != drawn
+    ):  # fonts, lines and focus rings of another one may differ by more than is told apart here
+        pytest.skip(
+            f"Chromium {drawn} drew the pictures, and this is {here}: `make gallery`, look, and store"
+        )
     found = {}
     folder = tmp_path_factory.getbasetemp() / f"gallery-{width}-{scheme}"
     for name, picture in pictures.take(chromium, gallery, width, scheme):

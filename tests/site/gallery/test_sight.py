@@ -136,13 +136,21 @@ ON_PAPER = {
 
 
 def looked(page, what, wanted):
-    """`None` once a line is seen that is wanted, or what is seen after five seconds: a style that was planted may come late."""
-    for _ in range(25):
+    """`None` once a line is seen that is wanted, or what is seen after a minute: a style that was planted may come late."""
+    for _ in range(300):
         found = sight.look(page, what)
         if any(map(wanted, found)):
             return None
         page.wait_for_timeout(200)
     return found
+
+
+def settle(page, what):
+    """Until the scripts have come, and nothing is seen any more; or a minute, and what is wrong is wrong."""
+    for _ in range(300):
+        if not sight.look(page, what):
+            return
+        page.wait_for_timeout(200)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -212,7 +220,7 @@ def test_what_scrolls_sideways_is_reached_and_fades(opened, fault):
 @pytest.mark.parametrize("fault", [False, True])
 def test_letters_of_drawings_can_be_read_on_a_telephone(opened, fault):
     page = opened(390)
-    page.wait_for_timeout(100)
+    settle(page, "letters")
     if fault:  # as they were before the script came
         page.evaluate(
             "document.querySelectorAll('#ranges .viz-figure text').forEach(e => e.style.removeProperty('font-size'))"
@@ -231,7 +239,7 @@ MISPLACED = {  # what is found after it
 @pytest.mark.parametrize("fault", MISPLACED)
 def test_words_of_a_drawing_have_their_place(opened, fault):
     page = opened(390)
-    page.wait_for_timeout(100)
+    settle(page, "crowded")
     page.evaluate(
         """fault => {
           const svg = document.querySelector("#book figure.viz svg"), texts = [...svg.querySelectorAll("text")];
@@ -353,6 +361,9 @@ def test_a_search_hit_is_in_view(opened, gallery, fault):
     page.wait_for_url("**/gallery.html*")
     hit = page.locator("#book .highlighted", has_text="zebrafish")
     hit.wait_for(state="attached")
-    page.wait_for_timeout(400)
-    box = hit.bounding_box()
+    for _ in range(3 if fault else 300):  # the page scrolls when its scripts have come
+        page.wait_for_timeout(200)
+        box = hit.bounding_box()
+        if 50 < box["y"] < 880:
+            break
     assert (50 < box["y"] < 880) == (not fault), box
