@@ -17,10 +17,7 @@ from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import affine, lecun_normal, multiply
 from mlax_tutorial.nn.numeric import accumulator
 
-
-def orthogonal(key, shape, dtype):
-    """Draw an orthogonal matrix, in float32 at least, since ``qr`` knows no less."""
-    return jax.nn.initializers.orthogonal()(key, shape, accumulator(dtype)).astype(dtype)
+orthogonal = jax.nn.initializers.orthogonal()
 
 
 class Cell(Layer):

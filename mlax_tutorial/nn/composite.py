@@ -109,7 +109,7 @@ class Composite(Container):
     and updates nothing.
 
     A class that says ``draws = True`` draws random numbers in ``forward`` itself: ``call.key()`` is a fresh key each
-    time. It does so in training; after ``draws = "always"``, in inference, too. Children that follow from other
+    time. (Draw in float32 and convert then: JAX draws a bfloat16 normal from seven random bits.) It does so in training; after ``draws = "always"``, in inference, too. Children that follow from other
     hyperparameters are what :meth:`children` returns.
 
     Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static. It decodes if its class says

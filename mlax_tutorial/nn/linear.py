@@ -29,7 +29,8 @@ class Linear(Layer):
     Args:
       out_features: size of the last axis of the output.
       kernel_initializer: ``(key, shape, dtype) -> array``, as in ``jax.nn.initializers``. The shape is ``(in, out)``
-        in either case, so that initializers find ``in`` and ``out`` where they look for them.
+        in either case, so that initializers find ``in`` and ``out`` where they look for them. The dtype is float32 at least:
+        weights of half precision are drawn in float32, and rounded once, in every layer.
       transposed_kernel: store the kernel as ``(out, in)``, as PyTorch does: :math:`y = x W^T`. The same key gives the
         transpose of the same numbers. Use it to take over such weights; the plain one is at least as fast.
       precision: of the product, see ``jax.lax.Precision``; ``None`` is the device's default.

@@ -165,7 +165,7 @@ class SpectralNorm(_Reparametrized):
 
     def _begin(self, key, trainables):
         matrix, _ = self._matrix(trainables)
-        vector = jax.random.normal(key, matrix.shape[:1], matrix.dtype)
+        vector = jax.random.normal(key, matrix.shape[:1], accumulator(matrix.dtype)).astype(matrix.dtype)
         return trainables, {"vector": _iterate(matrix, vector, 15)}
 
     def _compute(self, trainables, non_trainables, inference_mode):
@@ -231,7 +231,7 @@ class LoRA(_Reparametrized):
         products = {}
         for name, one in zip(self._adapted, jax.random.split(key, len(self._adapted))):
             (out, flat), dtype = self._matrix(trainables, name)[0].shape, trainables[name].dtype
-            down = lecun_normal(one, (flat, self.rank), dtype)
+            down = lecun_normal(one, (flat, self.rank), accumulator(dtype)).astype(dtype)  # rounded once
             products[name] = {"down": down, "up": jnp.zeros((self.rank, out), dtype)}
         return {"layer": trainables, "lora": products}, ()
 

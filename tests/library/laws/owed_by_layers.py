@@ -26,8 +26,8 @@ def test_layers_obey_the_laws(row, law):
         judge(law, row.subject)
 
 
-def test_weights_are_drawn_in_half_precision(row):
-    """The laws look at their types, and cast those of float32."""
+def test_weights_in_half_precision_are_those_of_float32_rounded(row):
+    """JAX draws a bfloat16 normal from seven random bits: 128 values, whose mean is not zero."""
     subject = row.subject
 
     @jax.jit
@@ -42,11 +42,7 @@ def test_weights_are_drawn_in_half_precision(row):
         for drawn, kind, wide in zip(*map(jax.tree.leaves, (made, types, subject.variables)), strict=True):
             assert drawn.dtype == kind.dtype
             drawn, wide = (np.asarray(leaf, "float32") for leaf in (drawn, wide))
-            assert np.isfinite(drawn).all()
-            if np.ptp(wide):  # drawn, and no constant
-                assert drawn.std() < 3 * wide.std() and wide.std() < 3 * drawn.std()
-            else:
-                np.testing.assert_allclose(drawn, wide, rtol=2**-8)
+            np.testing.assert_allclose(drawn, wide, rtol=2**-8, atol=2**-24)
 
 
 def test_one_batch_axis_gives_what_two_give(row):
