@@ -51,6 +51,7 @@ class Fields:
     """Base of layers and optimizers: frozen dataclasses whose fields are canonical, and by which they print and pickle."""
 
     _mistake = TypeError  # what an option given by its place raises
+    _no_argument = ""  # what of another library's arguments has none here
 
     def __new__(cls, *values, **_):
         fields = [field for field in dataclasses.fields(cls) if field.init]
@@ -59,7 +60,8 @@ class Fields:
         if first and len(values) > len(names):  # PyTorch's second number is seldom ours
             mend = f"write {cls.__name__}({', '.join([*names, f'{first}=…'])})"
             mend += f", and likewise {', '.join(others)}" if others else ""
-            got = f"takes {len(names)} positional, {', '.join(names)}, got {show(values)}"
+            mend += f"; {cls._no_argument}" if cls._no_argument else ""
+            got = f"takes {len(names) or 'nothing'} positional, {', '.join([*names, ''])}got {show(values)}"
             raise cls._mistake(f"{cls.__name__}: {got}: {mend}.")
         return super().__new__(cls)
 

@@ -51,11 +51,14 @@ class _Norm(Layer):
         return {name: jnp.expand_dims(leaf.astype(dtype).reshape(shape), others) for name, leaf in parts}
 
     def _widen(self, x):
-        """The input in the dtype of the statistics, in which epsilon must be more than 0: a constant would be 0 / 0."""
+        """The input in the dtype of the statistics, in which epsilon must be more than 0: a constant would be 0 / 0, or its gradient,
+        which has the third power of 1 / sqrt(epsilon).
+        """
         dtype = jnp.dtype(self.accum_dtype or accumulator(x.dtype))
-        if np.asarray(self.epsilon, dtype) == 0:
+        largest = float(jnp.finfo(accumulator(dtype)).max)
+        if np.asarray(self.epsilon, dtype) == 0 or self.epsilon < largest ** (-2 / 3):
             mend = "make it larger, or accum_dtype=jnp.float32"
-            self.refuse(f"epsilon={self.epsilon} is 0 in {dtype}, accum_dtype: {mend}.")
+            self.refuse(f"epsilon={self.epsilon} is as good as 0 in {dtype}, accum_dtype: {mend}.")
         return x.astype(dtype)
 
     def _check_count(self, x, count, of, mend):
@@ -100,7 +103,7 @@ class BatchNorm(_Norm):
       param_dtype: of scale and bias; by default the input's. ``fwd`` converts them to the dtype of the statistics.
 
     Raises:
-      LayerError: if ``x`` is not floating, has too few axes, or in training one value for each channel; if ``epsilon`` is 0 in
+      LayerError: if ``x`` is not floating, has too few axes, or in training one value for each channel; if ``epsilon`` is as good as 0 in
         ``accum_dtype``, the running averages or the trainables do not fit ``x``, ``inference_mode`` is traced, or there is
         no axis called ``axis_name``.
 
@@ -186,6 +189,8 @@ class BatchNorm(_Norm):
 class _OverFeatures(_Norm):
     """What LayerNorm and RMSNorm share."""
 
+    _no_argument = "how many features there are is no argument, init reads it off"
+    _: dataclasses.KW_ONLY  # for (2,), 2 features, would be read as 2 axes
     axes: Size = 1
     epsilon: Epsilon = 1e-5
     accum_dtype: Dtype | None = None
@@ -193,7 +198,7 @@ class _OverFeatures(_Norm):
     param_dtype: Dtype | None = None
 
     def check_input(self, x):
-        mend = f"axes={self.axes} is over how many axes the features lie; how many there are is no argument, init reads it off"
+        mend = f"axes={self.axes} is over how many axes the features lie; {self._no_argument}"
         return self.check_floating(x, self.axes, mend=mend)
 
     def _features(self, x):
@@ -225,7 +230,7 @@ class LayerNorm(_OverFeatures):
       param_dtype: of scale and bias; by default the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes or one feature alone, ``epsilon`` is 0 in
+      LayerError: if ``x`` is not floating, has fewer than ``axes`` axes or one feature alone, ``epsilon`` is as good as 0 in
         ``accum_dtype``, or the trainables do not fit ``x``.
 
     Example:
@@ -261,7 +266,7 @@ class RMSNorm(_OverFeatures):
       param_dtype: of the scale; by default the input's.
 
     Raises:
-      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes, ``epsilon`` is 0 in ``accum_dtype``, or the
+      LayerError: if ``x`` is not floating or has fewer than ``axes`` axes, ``epsilon`` is as good as 0 in ``accum_dtype``, or the
         trainables do not fit ``x``.
 
     Example:
@@ -277,7 +282,7 @@ class RMSNorm(_OverFeatures):
     _leaves = {"scale": jnp.ones}
 
     def _normalize(self, x, axes):
-        return x * lax.rsqrt(_average(jnp.square(x), axes) + jnp.asarray(self.epsilon, x.dtype))
+        return x * _factor(_average(jnp.square(x), axes), self.epsilon)
 
 
 class GroupNorm(_Norm):
@@ -304,7 +309,7 @@ class GroupNorm(_Norm):
 
     Raises:
       LayerError: if ``x`` is not floating, has fewer than ``axes`` axes, or one value in each group; if ``groups`` does not
-        divide its channels, ``epsilon`` is 0 in ``accum_dtype``, or the trainables do not fit ``x``.
+        divide its channels, ``epsilon`` is as good as 0 in ``accum_dtype``, or the trainables do not fit ``x``.
 
     Example:
       >>> import jax.numpy as jnp
@@ -390,11 +395,20 @@ def standardize(x, mean, variance, epsilon: float, scale=None, bias=None):
       >>> standardize(jnp.array([1.0, 3.0]), jnp.array([2.0]), jnp.array([3.0]), epsilon=1.0)
       Array([-0.5,  0.5], dtype=float32)
     """
-    factor = lax.rsqrt(variance + jnp.asarray(epsilon, variance.dtype))
+    wide = variance.astype(
+        accumulator(variance.dtype)
+    )  # the gradient of a constant would overflow in float16
+    factor = lax.rsqrt(wide + jnp.asarray(epsilon, wide.dtype)).astype(variance.dtype)
     if scale is not None:
         factor = factor * scale  # both are small: x is read once for the two, and so is its gradient
     y = (x - mean) * factor
     return y if bias is None else y + bias
+
+
+def _factor(variance, epsilon):
+    """``1 / sqrt(variance + epsilon)``, in float32 at least: in float16 the derivative would overflow where the variance is 0."""
+    wide = variance.astype(accumulator(variance.dtype))
+    return lax.rsqrt(wide + jnp.asarray(epsilon, wide.dtype)).astype(variance.dtype)
 
 
 def _average(x, axes, axis_name=None):

@@ -114,7 +114,7 @@ def test_what_is_refused():
     ):
         generate(model, *variables, PROMPT, length=3, key=KEY)
     with pytest.raises(nn.LayerError, match="does not decode"):
-        generate(nn.Series(nn.Embed(3, 4), nn.LayerNorm(2)), {}, (), PROMPT, length=9, key=KEY)
+        generate(nn.Series(nn.Embed(3, 4), nn.LayerNorm(axes=2)), {}, (), PROMPT, length=9, key=KEY)
 
 
 def test_prompts_and_keys_of_their_own_on_several_devices():

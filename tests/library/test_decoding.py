@@ -177,7 +177,7 @@ REFUSED = {
     ),
     "a softmax": (nn.F(jax.nn.softmax), r"\.F: does not decode: softmax may mix steps"),
     "a child of Stack": (
-        nn.Stack(nn.Series(nn.LayerNorm(2)), 2),
+        nn.Stack(nn.Series(nn.LayerNorm(axes=2)), 2),
         r"layer\[…\]\[0\]\.LayerNorm: does not decode",
     ),
     "a child of a policy": (

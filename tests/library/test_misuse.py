@@ -324,14 +324,6 @@ BUILT = {
         lambda: nn.F(LINEAR),
         r"^F: train_fn must be a function, not a layer: layers go into a Series",
     ),
-    "LayerNorm, the number of features": (
-        lambda: nn.LayerNorm(512).init(jax.random.key(0), X),
-        r"^LayerNorm: x expects at least 512 axes, got .*: axes=512 is over .*how many there are is no argument",
-    ),
-    "RMSNorm, the number of features": (
-        lambda: nn.RMSNorm(512).fwd(X, (), ()),
-        r"^RMSNorm: x expects at least 512 axes, .*how many there are is no argument",
-    ),
     "BatchNorm, the number of features": (
         lambda: nn.BatchNorm(64),
         r"^BatchNorm: epsilon must be above 0 and below 1 \(how many features there are is no argument.*\), got 64",
@@ -344,7 +336,10 @@ BUILT = {
         lambda: Own(nn.Flatten),
         r"^Own: child must be a layer, got the class Flatten: .*build one of this class",
     ),
-    "LayerNorm, no axes": (lambda: nn.LayerNorm(0), r"^LayerNorm: axes must be an integer of at least 1"),
+    "LayerNorm, no axes": (
+        lambda: nn.LayerNorm(axes=0),
+        r"^LayerNorm: axes must be an integer of at least 1",
+    ),
     "LayerNorm, NaN": (
         lambda: nn.LayerNorm(epsilon=np.nan),
         r"^LayerNorm: epsilon must be above 0 and below 1",
@@ -353,7 +348,10 @@ BUILT = {
         lambda: nn.RMSNorm(epsilon=np.nan),
         r"^RMSNorm: epsilon must be above 0 and below 1",
     ),
-    "RMSNorm, no axes": (lambda: nn.RMSNorm(-1), r"^RMSNorm: axes must be an integer of at least 1, got -1"),
+    "RMSNorm, no axes": (
+        lambda: nn.RMSNorm(axes=-1),
+        r"^RMSNorm: axes must be an integer of at least 1, got -1",
+    ),
     "WeightDecay, NaN": (
         lambda: optim.WeightDecay(np.nan),
         r"^WeightDecay: weight_decay must be a finite number",
@@ -644,6 +642,11 @@ def test_an_input_that_no_layer_takes():
             r"^GroupNorm: takes 1 positional, groups, got \(3, 3\): write GroupNorm\(groups, axes=…\)",
         ),
         (lambda: nn.GroupNorm(3, 3, axes=2), r"^GroupNorm: takes 1 positional"),
+        (
+            lambda: nn.LayerNorm(64),
+            r"^LayerNorm: takes nothing positional, got \(64,\): write LayerNorm\(axes=….*how many features there are is no argument",
+        ),
+        (lambda: nn.RMSNorm(2, affine=True), r"^RMSNorm: takes nothing positional, got \(2,\)"),
         (
             lambda: nn.MultiHeadAttention(32, 4),
             r"^MultiHeadAttention: takes 1 positional, heads, got \(32, 4\): write MultiHeadAttention\(heads, head_dim=…\)",

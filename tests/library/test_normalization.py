@@ -1,6 +1,9 @@
 """Normalization and Scale: values and gradients against NumPy, running averages, mapped axes, precision, errors."""
 
 import functools
+import json
+import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -142,12 +145,12 @@ def test_an_affine_group_norm_is_one_followed_by_scale_and_bias(channel_axis):
 @pytest.mark.parametrize("axes", [1, 2])
 def test_an_affine_norm_over_features_is_one_followed_by_scale_and_bias(norm, parts, axes):
     x, dy, features = draw(0, 3, 5, 4), draw(1, 3, 5, 4), (-1,) * axes
-    apart = nn.Series(norm(axes), *(part(features) for part in parts))
+    apart = nn.Series(norm(axes=axes), *(part(features) for part in parts))
     names = ("scale", "bias")[: len(parts)]
     values = {name: draw(2 + place, *x.shape[-axes:]) for place, name in enumerate(names)}
-    first, _ = norm(axes, affine=True).init(jax.random.key(0), x)
+    first, _ = norm(axes=axes, affine=True).init(jax.random.key(0), x)
     assert jax.tree.map(jnp.shape, first) == jax.tree.map(jnp.shape, values)
-    y, back = jax.vjp(lambda x, p: norm(axes, affine=True).fwd(x, p, ())[0], x, values)
+    y, back = jax.vjp(lambda x, p: norm(axes=axes, affine=True).fwd(x, p, ())[0], x, values)
     separate = ((), *({name: values[name]} for name in names))
     wanted, wanted_back = jax.vjp(lambda x, p: apart.fwd(x, p, ((),) * len(separate))[0], x, separate)
     np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
@@ -303,14 +306,16 @@ def test_each_block_of_a_stack_has_running_averages_of_its_own():
     ("shape", "axes", "epsilon"), [((4,), 1, 1e-5), ((2, 3, 4), 1, 0.1), ((2, 3, 4), 2, 1e-5)]
 )
 def test_layer_norm_against_numpy(shape, axes, epsilon):
-    assert_like_reference(nn.LayerNorm(axes, epsilon), draw(0, *shape), tuple(range(-axes, 0)), epsilon)
+    assert_like_reference(
+        nn.LayerNorm(axes=axes, epsilon=epsilon), draw(0, *shape), tuple(range(-axes, 0)), epsilon
+    )
 
 
 @pytest.mark.parametrize(
     ("shape", "axes", "epsilon"), [((4,), 1, 1e-5), ((2, 3, 4), 1, 0.1), ((2, 3, 4), 2, 1e-5)]
 )
 def test_rms_norm_against_numpy(shape, axes, epsilon):
-    layer, x, dy = nn.RMSNorm(axes, epsilon), draw(0, *shape), draw(9, *shape)
+    layer, x, dy = nn.RMSNorm(axes=axes, epsilon=epsilon), draw(0, *shape), draw(9, *shape)
     exact, over = np.asarray(x, np.float64), tuple(range(-axes, 0))
     root = np.sqrt(np.square(exact).mean(over, keepdims=True) + epsilon)
     y, back = jax.vjp(lambda x: apply(layer, x)[0], x)
@@ -347,11 +352,11 @@ def test_group_norm_with_channels_first():
 
 def test_one_group_is_layer_norm():
     x = draw(0, 2, 3, 6)
-    got, wanted = (apply(layer, x)[0] for layer in (nn.GroupNorm(1, axes=2), nn.LayerNorm(2)))
+    got, wanted = (apply(layer, x)[0] for layer in (nn.GroupNorm(1, axes=2), nn.LayerNorm(axes=2)))
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 
-ALONE = [nn.LayerNorm(2), nn.RMSNorm(2), nn.GroupNorm(2, axes=2), nn.GroupNorm(4, axes=2)]
+ALONE = [nn.LayerNorm(axes=2), nn.RMSNorm(axes=2), nn.GroupNorm(2, axes=2), nn.GroupNorm(4, axes=2)]
 
 
 @pytest.mark.parametrize("layer", ALONE, ids=repr)
@@ -423,7 +428,11 @@ def test_accum_dtype_of_the_input_is_kept_everywhere(norm, dtype):
         y, back, after = jax.vjp(lambda x: layer.fwd(x, trainables, running), x, has_aux=True)
         return y, back(dy), after
 
-    assert strays(jax.make_jaxpr(step)(x, running, x), dtype) == []
+    # The factors, fewer than the data, are formed in float32: their derivative is too large for float16.
+    found = strays(jax.make_jaxpr(step)(x, running, x), dtype)
+    assert [
+        each for each in found if math.prod(json.loads(re.search(r" gives \w+(\[.*?\])", each)[1])) >= x.size
+    ] == []
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -542,14 +551,14 @@ WRONG = {
         lambda: nn.LayerNorm().fwd(INTEGERS, (), ()), r"^LayerNorm: x expects floating-point numbers, got int32"
     ),
     "too few axes for LayerNorm": (
-        lambda: nn.LayerNorm(2).init(jax.random.key(0), jnp.ones(4)), r"^LayerNorm: x expects at least 2 axes, got float32\[4\]"
+        lambda: nn.LayerNorm(axes=2).init(jax.random.key(0), jnp.ones(4)), r"^LayerNorm: x expects at least 2 axes, got float32\[4\]"
     ),
     "a list": (lambda: nn.LayerNorm().fwd([1.0], (), ()), r"^LayerNorm: x expects an array, got a list of length 1"),
     "integers into RMSNorm": (
         lambda: nn.RMSNorm().fwd(INTEGERS, (), ()), r"^RMSNorm: x expects floating-point numbers, got int32"
     ),
     "too few axes for RMSNorm": (
-        lambda: nn.RMSNorm(3).fwd(jnp.ones((3, 4)), (), ()), r"^RMSNorm: x expects at least 3 axes, got float32\[3,4\]"
+        lambda: nn.RMSNorm(axes=3).fwd(jnp.ones((3, 4)), (), ()), r"^RMSNorm: x expects at least 3 axes, got float32\[3,4\]"
     ),
     "a scalar into RMSNorm": (
         lambda: nn.RMSNorm().init(jax.random.key(0), jnp.float32(1)), r"^RMSNorm: x expects at least 1 axis, got float32\[\]"
@@ -602,8 +611,8 @@ def test_wrong_calls(wrong, message):
         (lambda: nn.BatchNorm(axis_name=0), r"^BatchNorm: axis_name must be the name of a mapped axis.*got 0"),
         (lambda: nn.BatchNorm(axis_name=()), r"^BatchNorm: axis_name must be .* a tuple of names, or None"),
         (lambda: nn.BatchNorm(accum_dtype=int), r"^BatchNorm: accum_dtype must be a floating-point dtype"),
-        (lambda: nn.LayerNorm(0), r"^LayerNorm: axes must be an integer of at least 1, got 0"),
-        (lambda: nn.LayerNorm((1, 2)), r"^LayerNorm: axes must be an integer of at least 1, got \(1, 2\)"),
+        (lambda: nn.LayerNorm(axes=0), r"^LayerNorm: axes must be an integer of at least 1, got 0"),
+        (lambda: nn.LayerNorm(axes=(1, 2)), r"^LayerNorm: axes must be an integer of at least 1, got \(1, 2\)"),
         (lambda: nn.LayerNorm(epsilon=-1e-5), r"^LayerNorm: epsilon must be above 0 and below 1"),
         (lambda: nn.RMSNorm(epsilon="1e-5"), r"^RMSNorm: epsilon must be above 0 and below 1 .*got '1e-5'"),
         (lambda: nn.RMSNorm(epsilon=float("nan")), r"^RMSNorm: epsilon must be above 0 and below 1 .*got nan"),

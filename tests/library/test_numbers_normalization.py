@@ -53,14 +53,29 @@ NORMS = {
 
 
 @pytest.mark.parametrize("name", NORMS)
-def test_an_epsilon_of_zero_is_refused(name):
-    """1e-12 is above 0 as a hyperparameter, and 0 in float16: of zeros, the layer would make NaN."""
+@pytest.mark.parametrize(
+    ("epsilon", "dtype"), [(1e-12, "float16"), (1e-30, "float32"), (1e-40, "bfloat16")], ids=str
+)
+def test_an_epsilon_of_zero_is_refused(name, epsilon, dtype):
+    """1e-12 is above 0 as a hyperparameter, and 0 in float16: of zeros, the layer would make NaN. 1e-30 would in the gradient."""
+    x = jnp.zeros((3, 4), dtype)
+    wanted = rf"^{name}: epsilon={epsilon} is as good as 0 in {dtype}, accum_dtype: make it larger"
+    with pytest.raises(nn.LayerError, match=wanted):
+        train(NORMS[name](epsilon=epsilon, accum_dtype=dtype), x)
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_the_gradient_of_a_constant_in_half_precision(name):
+    """It has the third power of 1 / sqrt(epsilon), more than float16 can hold. Of zeros, so that RMSNorm has no other variance."""
+
+    def gradient(dtype):
+        layer = NORMS[name](accum_dtype=dtype)
+        x, weights = jnp.zeros((3, 4), "float16"), jnp.asarray(RANDOM[:3, :1] * np.arange(4), "float16")
+        variables = layer.init(jax.random.key(0), x)
+        return jax.grad(lambda x: jnp.sum(layer.fwd(x, *variables)[0] * weights, dtype="float32"))(x)
+
+    np.testing.assert_allclose(gradient("float16"), gradient("float32"), rtol=0.02, atol=0.5)
     x = jnp.zeros((3, 4), jnp.float16)
-    layer = NORMS[name](epsilon=1e-12, accum_dtype=jnp.float16)
-    with pytest.raises(
-        nn.LayerError, match=rf"^{name}: epsilon=1e-12 is 0 in float16, accum_dtype: make it larger"
-    ):
-        train(layer, x)
     for fine in (NORMS[name](epsilon=1e-12), NORMS[name](epsilon=1e-7, accum_dtype=jnp.float16)):
         assert not np.any(np.asarray(train(fine, x)[0]))
 

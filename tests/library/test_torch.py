@@ -304,7 +304,7 @@ def test_batch_norm(case, channels_last):
 
 @cases("normalization", "layer")
 def test_layer_norm(case):
-    layer = nn.LayerNorm(case.settings["axes"], case.settings["epsilon"])
+    layer = nn.LayerNorm(axes=case.settings["axes"], epsilon=case.settings["epsilon"])
 
     def function(w):
         layers, trainables = affine(w, (-1,) * case.settings["axes"])
@@ -315,7 +315,7 @@ def test_layer_norm(case):
 
 @cases("normalization", "rms")
 def test_rms_norm(case):
-    layer = nn.RMSNorm(case.settings["axes"], case.settings["epsilon"])
+    layer = nn.RMSNorm(axes=case.settings["axes"], epsilon=case.settings["epsilon"])
 
     def function(w):
         layers, trainables = affine(w, (-1,) * case.settings["axes"])

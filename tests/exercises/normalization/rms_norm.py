@@ -151,7 +151,7 @@ class ByVmap(Right):
 @answers.right
 class AroundThePackage(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
-        return nn.RMSNorm(self.axes).fwd(x, trainables, non_trainables)
+        return nn.RMSNorm(axes=self.axes).fwd(x, trainables, non_trainables)
 
 
 @answers.right
