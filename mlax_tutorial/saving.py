@@ -14,6 +14,7 @@ Both need a package more: ``pip install orbax-checkpoint safetensors``.
 import contextlib
 import functools
 import importlib
+import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -233,7 +234,7 @@ def save_weights(
 
     Args:
       path: of the file; one that exists is replaced.
-      trainables: a pytree of real or boolean arrays, none of which is spread over several
+      trainables: a pytree of arrays of numbers or Booleans (of complex numbers complex64), none of which is spread over several
         processes.
       rename: under which names, as for :func:`load_weights`, so that one map serves both ways.
       like: where ``rename`` has functions, the arrays of a file like the one to be, or their ``jax.ShapeDtypeStruct``, by name,
@@ -320,7 +321,7 @@ def read_tensors(path: str | os.PathLike) -> dict[str, np.ndarray]:
       ['0.kernel', '1.bias']
     """
     with _file("read_tensors", path) as file:
-        return {name: file.get_tensor(name) for name in file.keys()}
+        return {name: file.read(name) for name in file.outlines}
 
 
 def load_weights(
@@ -367,7 +368,7 @@ def load_weights(
     wanted, names = _named("load_weights", target), _names(target)
     sources = [_source("load_weights", rename, name) for name in names]
     with _file("load_weights", path) as file:
-        outlines = {name: _outline(file.get_slice(name)) for name in file.keys()}
+        outlines = file.outlines
         labels = [f"{path} ({_show(source)!r})" for path, source in zip(wanted, sources)]
         found = {label: _made(source, outlines) for label, source in zip(labels, sources)}
         found = {label: outline for label, outline in found.items() if outline}
@@ -460,17 +461,47 @@ def _made(source, outlines):
 @contextlib.contextmanager
 def _file(name, path):
     safetensors = _import("safetensors", name)
+    _refuse_directory(name, path)
     try:
         file = safetensors.safe_open(path, framework="numpy")
     except safetensors.SafetensorError as error:
         raise CheckpointError(f"{name}: {path} is no whole file of safetensors: {error}.") from None
     with file:
-        yield file
+        yield _Tensors(file, path)
 
 
-# What safetensors calls the dtypes that its NumPy side reads and writes.
+def _refuse_directory(name, path):
+    if os.path.isdir(path):
+        mend = "name the file in it, or read it with Checkpoints(…).restore"
+        if name in ("save_weights", "write_tensors"):
+            mend = "name a file in it"
+        raise CheckpointError(f"{name}: {path} is a directory: {mend}.")
+
+
+class _Tensors:
+    """The arrays of an open file by name."""
+
+    def __init__(self, file, path):
+        self.outlines = {name: _outline(file.get_slice(name)) for name in file.keys()}
+        self._file, self._path = file, path
+
+    def read(self, name, index=()):
+        """One array, or a part of it. The NumPy side of safetensors writes float8, and cannot read it: it lies in the file as it is."""
+        outline = self.outlines[name]
+        if not outline.dtype.startswith("float8"):
+            return self._file.get_slice(name)[index] if index else self._file.get_tensor(name)
+        with open(self._path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            begin, end = json.loads(file.read(length))[name]["data_offsets"]
+            file.seek(begin, os.SEEK_CUR)
+            array = np.frombuffer(bytearray(file.read(end - begin)), outline.dtype).reshape(outline.shape)
+            return array[index] if index else array
+
+
+# What safetensors calls the dtypes that it can hold.
 _CODES = {
-    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16",
+    "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu",
     "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8",
     "U64": "uint64", "U32": "uint32", "U16": "uint16", "U8": "uint8", "BOOL": "bool",
 }  # fmt: skip
@@ -584,14 +615,14 @@ def _place(file, source, leaf):
     """One weight from the file; each device reads its part, unless it is made of several, or of another shape."""
     name, *_ = source.names
     if source.make is not None:
-        return jnp.asarray(_make(source, map(file.get_tensor, source.names)), device=leaf.sharding)
+        return jnp.asarray(_make(source, map(file.read, source.names)), device=leaf.sharding)
     if leaf.sharding is None or not leaf.size:
-        return jnp.asarray(file.get_tensor(name), device=leaf.sharding)
+        return jnp.asarray(file.read(name), device=leaf.sharding)
     parts = {}  # devices that hold the same part share what was read
 
     def part(index):
         if index not in parts:
-            parts[index] = file.get_slice(name)[index] if index else file.get_tensor(name)
+            parts[index] = file.read(name, index)
         return parts[index]
 
     return jax.make_array_from_callback(leaf.shape, leaf.sharding, part)
@@ -603,6 +634,7 @@ def _write(name, path, tensors):
     # In C order: safetensors writes the bytes as they lie.
     arrays = {label: np.asarray(array, order="C") for label, array in tensors.items()}
     path = Path(path)
+    _refuse_directory(name, path)
     if not path.parent.is_dir():
         message = f"{name}: there is no directory {path.parent}: create it, or correct the path."
         raise FileNotFoundError(message)

@@ -270,7 +270,10 @@ def test_all_differences_are_said_before_anything_is_read(tmp_path):
 # --- weights alone -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float32", "bfloat16", "float16", "complex64", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"],
+)
 def test_weights_by_name(tmp_path, dtype):
     from safetensors import safe_open
 
@@ -511,14 +514,17 @@ WRONG = {
     "another target": (with_one(lambda c: c.restore({"v": jnp.ones(2)})), r"missing: \['v'\].*\n  unexpected: \['w'\]"),
     "weights that are numbers": (lambda path: saving.save_weights(path / "w", {"w": 1}), r"^save_weights: .*\['w'\] is 1"),
     "keys for weights": (
-        lambda path: saving.save_weights(path / "w", {"k": jax.random.key(0), "c": jnp.ones(1, complex)}),
-        r"^save_weights: nothing was saved:\n  \['c'\] is complex64\[1\]: convert it to one of float64, .*\n  \['k'\] is key<fry>",
+        lambda path: saving.save_weights(path / "w", {"k": jax.random.key(0), "c": jnp.ones(1, "int4")}),
+        r"^save_weights: nothing was saved:\n  \['c'\] is int4\[1\]: convert it to one of float64, .*\n  \['k'\] is key<fry>",
     ),
     "a name that is taken": (
         lambda path: saving.save_weights(path / "w", {"__metadata__": jnp.ones(1)}),
         r"\['__metadata__'\] has a name that safetensors keeps for itself",
     ),
     "a file of something else": (no_safetensors, r"^load_weights: .* is no whole file of safetensors: "),
+    "a directory to read": (lambda path: saving.load_weights(path, W), r"^load_weights: .* is a directory: name the file in it, or"),
+    "a directory for all": (lambda path: saving.read_tensors(path), r"^read_tensors: .* is a directory: name the file in it, or"),
+    "a directory to write": (lambda path: saving.save_weights(path, W), r"^save_weights: .* is a directory: name a file in it\.$"),
     "a number for target weights": (lambda path: saving.load_weights(path / "w", 1), r"^load_weights: .*it is 1: wrap"),
 }  # fmt: skip
 
