@@ -20,13 +20,13 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.capture import Captured, apply
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, show
-from mlax_tutorial.nn.kinds import Dtype, floating_dtype
+from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, optional, show
+from mlax_tutorial.nn.kinds import Dtype, floating_dtype, function
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.nn.places import gather, spread
 from mlax_tutorial.nn.series import Child, Parallel, Series
-from mlax_tutorial.nn.stack import Remat, Wrapper
+from mlax_tutorial.nn.stack import Inference, Remat, Vmap, Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
@@ -377,14 +377,21 @@ class ScaledState(NamedTuple):
     inner: Any
 
 
-def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has_aux=False) -> Callable:
+def make_scaled_step(
+    model: Layer,
+    loss: Callable,
+    shardings: Any = None,
+    *,
+    has_aux: bool = False,
+    weight: Callable | None = None,
+) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
     All in one program: nobody waits for the device to learn whether a step was skipped.
 
     Args:
       model: any layer, as a rule what a :class:`Policy` made of one.
-      loss, has_aux: as for ``training.make_step``.
+      loss, has_aux, weight: as for ``training.make_step``.
       shardings: as for ``training.make_step``, the third of the optimizer's state alone. Put the loss scale on all devices of
         the mesh, too, or the step is compiled once more when it has got there: ``jax.device_put(scale,
         NamedSharding(mesh, PartitionSpec()))``.
@@ -409,7 +416,8 @@ def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has
       True
     """
 
-    gradient = differentiate("make_scaled_step", model, loss, has_aux)
+    checked("make_scaled_step: weight", optional(function), weight)
+    gradient = differentiate("make_scaled_step", model, loss, has_aux, weight)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, scaled = state
@@ -421,7 +429,7 @@ def make_scaled_step(model: Layer, loss: Callable, shardings: Any = None, *, has
         gradients = scaled.scale.unscale(gradients)
         # What is frozen has gradients, too, but nobody uses them.
         finite = all_finite(optimizer.used(gradients) if isinstance(optimizer, Optimizer) else gradients)
-        new, inner = advance(optimizer, gradients, scaled.inner, trainables, extra)
+        new, inner = advance("make_scaled_step", optimizer, gradients, scaled.inner, trainables, extra)
         new = accept(finite, (new, updated, inner), (trainables, non_trainables, scaled.inner))
         if shardings is not None:
             new = jax.lax.with_sharding_constraint(new, shardings)
@@ -463,7 +471,7 @@ def _adapt(layer, policy, last=True):
     if isinstance(layer, MixedPrecision):
         dtype = layer.policy.output_dtype or (None if last else policy.compute_dtype)
         return dataclasses.replace(layer.policy, output_dtype=dtype).apply(layer.layer)
-    last = last and isinstance(layer, (Series, Parallel, Remat))
+    last = last and isinstance(layer, (Series, Parallel, Inference, Remat, Vmap))
     end = [*layer._flat][-1:] if isinstance(layer, Series) else None  # each of Parallel is an output
     made = layer.with_children(
         lambda place, child: _adapt(child, policy, last and (end is None or place in end))

@@ -12,6 +12,7 @@ from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
 from mlax_tutorial.nn.kinds import function, integer
 from mlax_tutorial.nn.layer import check_layer
+from mlax_tutorial.nn.numeric import is_array
 
 
 def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch_size: int = 256) -> Callable:
@@ -92,6 +93,11 @@ def is_right(logits: jax.Array, label: jax.Array) -> jax.Array:
 
 
 def check_lengths(name, x, targets, inputs):
+    """Refuse what is no array of examples, and what differs in length."""
+    for other, value in {"x": x, "targets": targets, **inputs}.items():
+        if not (is_array(value) and value.ndim):
+            got = f"got {describe(value)}: make one of it with jnp.asarray"
+            raise ValueError(f"{name}: {other} must be an array with a leading axis of examples, {got}.")
     for other, values in {"targets": targets, **inputs}.items():
         if not len(x) == len(values) > 0:
             got = f"x has {len(x)} examples, but {other} has {len(values)}"

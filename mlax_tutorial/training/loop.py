@@ -77,7 +77,7 @@ def fit(
       ``(trainables, non_trainables, optimizer_state)`` at the end.
 
     Raises:
-      ValueError: if ``x``, ``targets`` and ``inputs`` differ in length, ``batch_size`` does not fit, ``epochs`` is no integer of
+      ValueError: if ``x``, ``targets`` and ``inputs`` are no arrays or differ in length, ``batch_size`` does not fit, ``epochs`` is no integer of
         at least 0, or ``key`` is no typed key.
 
     Example:

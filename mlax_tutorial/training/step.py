@@ -1,6 +1,8 @@
 """One step of training, compiled: forward, backward and update, with an optimizer of this library or of Optax."""
 
 import inspect
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,7 @@ import jax
 from mlax_tutorial import meshes
 from mlax_tutorial.nn import Layer, notes
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, show
+from mlax_tutorial.nn.hyperparameters import checked, optional, show
 from mlax_tutorial.nn.kinds import function
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_floating
@@ -51,7 +53,7 @@ def make_step(
       The old state is *donated*: its memory becomes that of the new one, so do not use it again.
 
     Raises:
-      ValueError: if ``model`` is no layer or ``loss`` no function; in the step, if ``loss`` returns no scalar, or broadcasts
+      ValueError: if ``model`` is no layer, or ``loss`` or ``weight`` no function; in the step, if ``loss`` returns no scalar, or broadcasts
         outputs ``(n, 1)`` against targets ``(n,)``, if the optimizer asks for no ``weight`` that is given, and on what is no
         optimizer or no state.
 
@@ -69,6 +71,7 @@ def make_step(
       (True, (3, 1))
     """
 
+    checked("make_step: weight", optional(function), weight)
     gradient = differentiate("make_step", model, loss, has_aux, weight)
 
     def step(optimizer, state, key, x, targets, inputs):
@@ -76,7 +79,9 @@ def make_step(
         gradients, (found, non_trainables), extra = gradient(
             trainables, non_trainables, key, x, targets, inputs
         )
-        trainables, optimizer_state = advance(optimizer, gradients, optimizer_state, trainables, extra)
+        trainables, optimizer_state = advance(
+            "make_step", optimizer, gradients, optimizer_state, trainables, extra
+        )
         return State(trainables, non_trainables, optimizer_state), found
 
     return compile_step("make_step", step, model, loss, shardings)
@@ -136,17 +141,30 @@ def _value(name, found, has_aux, outputs, targets):
 
 def _check_pairs(name, loss, outputs, targets):
     """Refuse a loss that compares outputs ``(…, n, 1)`` with targets ``(…, n)``, or the other way round, each with each."""
-    shapes = sorted((getattr(array, "shape", ()) for array in (outputs, targets)), key=len)
-    if shapes[1][-2:] not in ((1, 1), ()) and shapes[1] == (*shapes[0], 1):
-        try:
-            with jax.numpy_rank_promotion("raise"):  # a loss that drops the axis, or adds one, is fine
-                jax.eval_shape(loss, outputs, targets)
-        except ValueError as error:
-            if "rank_promotion" not in str(error) or not all(str(shape) in str(error) for shape in shapes):
-                return  # for another reason, which the loss itself tells if it is one
-            given = f"outputs {describe(outputs)} and targets {describe(targets)}"
-            mend = "drop the axis of size 1, as outputs[..., 0] does, or give the other one, too"
-            raise ValueError(f"{name}: loss pairs each of {given} with each: {mend}.") from None
+    pairs = [
+        sorted((getattr(array, "shape", ()) for array in pair), key=len)
+        for pair in itertools.product(jax.tree.leaves(outputs), jax.tree.leaves(targets))
+    ]
+    # Of arrays with one number nothing is paired wrongly.
+    pairs = [(few, many) for few, many in pairs if _is_longer_by_ones(many, few) and math.prod(few) > 1]
+    if not pairs:
+        return
+    try:
+        with jax.numpy_rank_promotion("raise"):  # a loss that drops the axis, or adds one, is fine
+            jax.eval_shape(loss, outputs, targets)
+    except ValueError as error:
+        told = str(error)
+        if "rank_promotion" not in told or not any(
+            str(few) in told and str(many) in told for few, many in pairs
+        ):
+            return  # for another reason, which the loss itself tells if it is one
+        given = f"outputs {describe(outputs)} and targets {describe(targets)}"
+        mend = "drop the axis of size 1, as outputs[..., 0] does, or give the other one, too"
+        raise ValueError(f"{name}: loss pairs each of {given} with each: {mend}.") from None
+
+
+def _is_longer_by_ones(many, few):
+    return len(many) > len(few) > 0 and many == (*few, *[1] * (len(many) - len(few)))
 
 
 def compile_step(name: str, step: Callable, model: Layer, loss: Callable, shardings: Any = None) -> Callable:
@@ -211,9 +229,9 @@ def check_optimizer(name: str, optimizer: Any) -> None:
 
 
 def advance(
-    optimizer: Any, gradients: Any, state: Any, trainables: Any, extra: dict[str, Any]
+    name: str, optimizer: Any, gradients: Any, state: Any, trainables: Any, extra: dict[str, Any]
 ) -> tuple[Any, Any]:
-    """One step of any optimizer: the new trainables and the new state; pure.
+    """One step of any optimizer, for what ``name`` made: the new trainables and the new state; pure.
 
     Of ``extra``, and of ``grad``, the optimizer is given what it asks for: one of ours by its attribute ``extra``, one of Optax' by
     the arguments of its ``update``.
@@ -229,7 +247,7 @@ def advance(
     if "weight" in extra and "weight" not in asked:
         mend = "wrap it in optim.Accumulate, or leave weight out"
         raise ValueError(
-            f"make_step: weight is for an optimizer that asks for it, got {show(optimizer)}: {mend}."
+            f"{name}: weight is for an optimizer that asks for it, got {show(optimizer)}: {mend}."
         )
     updates, state = step(
         gradients, state, trainables, **{name: extra[name] for name in extra if name in asked}

@@ -24,6 +24,8 @@ PLACES = {
     "with a name": (nn.Series(body=nn.F(abs), head=HEAD), KEPT),
     "alone": (HEAD, KEPT),
     "at the end of the end": (nn.Series(nn.F(abs), nn.Remat(nn.Series(nn.F(abs), HEAD))), KEPT),
+    "in inference mode at the end": (nn.Series(nn.F(abs), nn.Inference(HEAD)), KEPT),
+    "copies of it at the end": (nn.Series(nn.F(abs), nn.Vmap(HEAD, 2, shared=True)), KEPT),
     "one of two heads": (nn.Series(nn.F(abs), nn.Parallel(HEAD, nn.F(abs))), (KEPT, 1.0)),
     "in a policy at the end": (nn.Series(nn.F(abs), FULL.apply(nn.Series(nn.F(abs), HEAD))), KEPT),
     "of two the first, equal to the last": (nn.Series(HEAD, nn.F(lambda x: x * 1), HEAD), KEPT),
@@ -38,7 +40,7 @@ PLACES = {
 @pytest.mark.parametrize(("model", "wanted"), PLACES.values(), ids=list(PLACES))
 def test_what_comes_last_keeps_its_precision(model, wanted):
     y, _ = HALF.apply(model).fwd(jnp.ones(2), (), ())
-    assert jax.tree.map(lambda y: float(y[0]), y) == wanted
+    assert jax.tree.map(lambda y: float(y.ravel()[0]), y) == wanted
     assert {leaf.dtype.name for leaf in jax.tree.leaves(y)} == {"float32"}
 
 

@@ -308,6 +308,12 @@ def test_evaluation_is_exact_for_any_batch_size():
         (X[:0], LABELS[:0], "^evaluate: x has 0 examples, but targets has 0; there must be some"),
         (X, LABELS[:-1], "^evaluate: x has 100 examples, but targets has 99"),
         (
+            X.tolist(),
+            LABELS,
+            r"^evaluate: x must be an array with a leading axis of examples, got a list of length 100",
+        ),
+        (X, None, "^evaluate: targets must be an array with a leading axis of examples, got None"),
+        (
             X,
             jax.nn.one_hot(LABELS, 2),
             r"^is_right: label must be of shape \(\), as logits are of \(2,\), got \(2,\)",
@@ -369,12 +375,15 @@ def test_labels_with_an_axis_too_many_are_refused():
         ({"epochs": -1}, "^fit: epochs must be an integer of at least 0, got -1"),
         ({"epochs": 1.5}, "^fit: epochs must be an integer of at least 0, got 1.5"),
         ({"inputs": {"mask": X[:9]}}, "^fit: x has 100 examples, but mask has 9"),
+        ({"inputs": {"mask": 1.0}}, "^fit: mask must be an array with a leading axis of examples, got"),
+        ({"x": X.tolist()}, r"^fit: x must be an array .*, got .*: make one of it with jnp\.asarray\.$"),
+        ({"targets": iter(LABELS)}, "^fit: targets must be an array with a leading axis of examples, got"),
     ],
 )
-def test_sizes_that_do_not_fit(wrong, message):
-    options = {"epochs": 1, "batch_size": 10, **wrong}
+def test_data_that_do_not_fit(wrong, message):
+    options = {"x": X, "targets": LABELS, "epochs": 1, "batch_size": 10, **wrong}
     with pytest.raises(ValueError, match=message):
-        training.fit(jax.random.key(0), None, optim.SGD(0.1), (), X, LABELS, **options)
+        training.fit(jax.random.key(0), None, optim.SGD(0.1), (), **options)
 
 
 def test_no_epochs_change_nothing():
