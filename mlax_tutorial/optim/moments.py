@@ -20,15 +20,16 @@ def scalar(number: Any) -> Callable[[Any], jax.Array]:
 
 
 def cast(leaf: Any, dtype: Any) -> jax.Array:
-    """An array of that dtype. What is one already costs nothing to trace."""
-    return leaf if isinstance(leaf, jax.Array) and leaf.dtype == dtype else jnp.asarray(leaf, dtype)
+    """An array of that dtype, or of JAX's for it. What is one already costs nothing to trace."""
+    done = isinstance(leaf, jax.Array) and leaf.dtype == dtype
+    return leaf if done else jnp.asarray(leaf, jax.dtypes.canonicalize_dtype(dtype))
 
 
 def zeros(trainables: Any, dtype: Any = None, real: bool = False) -> Any:
     """Zeros of the shapes and the sharding of the trainables, of ``dtype``, or else of theirs, but at least float32."""
 
     def one(weight):
-        found = dtype or accumulator(weight.dtype)
+        found = jax.dtypes.canonicalize_dtype(dtype or accumulator(weight.dtype))
         return jnp.zeros_like(weight, jnp.finfo(found).dtype if real else found)  # of complex64, float32
 
     return jax.tree.map(one, trainables)

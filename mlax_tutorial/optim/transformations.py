@@ -50,15 +50,17 @@ class ClipByGlobalNorm(Transformation):
 
     def transform(self, gradients, state, trainables):
         sizes = [jnp.abs(g) for g in jax.tree.leaves(gradients)]
-        largest = [jnp.max(size, initial=0).astype(jnp.float32) for size in sizes]
-        unit = functools.reduce(jnp.maximum, largest, jnp.asarray(self.maximum, jnp.float32))
-        # XLA multiplies by its reciprocal, which must not be 0.
-        unit = jax.lax.stop_gradient(jnp.minimum(unit, 1e37))
-        maximum, one = self.maximum / unit, scalar(unit)
+        unit = _unit(sizes, self.maximum)
+        one = scalar(unit)
         squares = sum(jnp.sum(jnp.square(size / one(size.dtype))).astype(jnp.float32) for size in sizes)
-        short = squares <= jnp.square(maximum)
+        short = squares <= jnp.square(self.maximum / unit)
         norm = jnp.sqrt(jnp.where(short, 1, squares))  # the root of zero has no slope
-        return scaled(jnp.where(short, 1, maximum / norm), gradients), state
+        factor = scalar(self.maximum / norm)
+
+        def shortened(g):
+            return jnp.where(short, g, g / one(g.dtype) * factor(g.dtype))
+
+        return jax.tree.map(shortened, gradients), state
 
 
 class ClipByValue(Transformation):
@@ -187,13 +189,25 @@ class ScaleByTrustRatio(Transformation):
 
     def transform(self, gradients, state, trainables):
         def one(weight, update):
-            squares = [jnp.sum(jnp.square(jnp.abs(x))) for x in (weight, update)]
+            units = [_unit([jnp.abs(x)]) for x in (weight, update)]
+            relative, direction = (x / cast(unit, x.dtype) for x, unit in zip((weight, update), units))
+            squares = [jnp.sum(jnp.square(jnp.abs(x))) for x in (relative, direction)]
             both = (squares[0] > 0) & (squares[1] > 0)
             # The root of zero has no slope, not even where nothing comes of it.
             ratio = jnp.sqrt(jnp.where(both, squares[0] / jnp.where(both, squares[1], 1), 1))
-            return cast(ratio, update.dtype) * update
+            ratio = ratio * cast(units[0], ratio.dtype)
+            return jnp.where(both, cast(ratio, update.dtype) * direction, update)
 
         return jax.tree.map(one, wide(trainables, trainables), gradients), state
+
+
+def _unit(sizes: list[Any], least: Any = 1.2e-38) -> jax.Array:
+    """The largest number, a float32 scalar by which others are divided, so that no square overflows and few vanish."""
+    largest = [jnp.max(size, initial=0).astype(jnp.float32) for size in sizes]
+    unit = functools.reduce(jnp.maximum, largest, jnp.asarray(least, jnp.float32))
+    return jax.lax.stop_gradient(
+        jnp.minimum(unit, 1e37)
+    )  # XLA multiplies by its reciprocal, which must not be 0
 
 
 def decayed(weight_decay: Any, decays: Any, trainables: Any, directions: Any) -> Any:

@@ -106,7 +106,8 @@ def at_least(minimum: float, or_else: str = "") -> Callable[[Any], Any]:
     return _numbers(f"finite number of at least {minimum:g}{or_else}", lambda x: minimum <= x < math.inf)
 
 
-positive = _numbers("finite number above 0", lambda x: 0 < x < math.inf)
+_POSITIVE = "finite number above 0 (below 1.2e-38 float32 counts as 0)"
+positive = _numbers(_POSITIVE, lambda x: np.finfo(np.float32).tiny <= x < math.inf)
 fraction = _numbers("finite number in [0, 1]", lambda x: 0 <= x <= 1)
 decay = _numbers("number of at least 0 and below 1", lambda x: 0 <= x < 1)  # what an average keeps
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.kinds import boolean
 from mlax_tutorial.nn.numeric import accumulator
-from mlax_tutorial.optim.moments import average, bias_correction, scalar, scaled, wide, zeros
+from mlax_tutorial.optim.moments import average, bias_correction, scalar, wide, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer, parts_of
 from mlax_tutorial.optim.paths import Where, chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, at, rate
-from mlax_tutorial.optim.tunable import decay, number, switch, whole
+from mlax_tutorial.optim.tunable import at_least, decay, number, switch, whole
 
 __all__ = [
     "Freeze", "FreezeState", "Groups", "GroupsState", "Accumulate", "AccumulateState",
@@ -213,7 +213,8 @@ class Accumulate(Wrapper):
       steps: how many gradients make one step; a whole number, a leaf.
 
     Raises:
-      OptimizerError: on a number that is not whole, and when gradients, state and trainables differ in structure or shape.
+      OptimizerError: on a number that is not whole, on a ``weight`` that is not one finite number of at least 0, and when
+        gradients, state and trainables differ in structure or shape.
 
     Example:
       >>> import jax.numpy as jnp
@@ -239,9 +240,19 @@ class Accumulate(Wrapper):
         return AccumulateState(jnp.zeros((), jnp.int32), zeros(trainables), jnp.zeros((), jnp.float32), inner)
 
     def transform(self, gradients, state, trainables, weight=1.0, **extra):
+        try:
+            weight = at_least(0)(weight)
+        except ValueError as error:
+            self.refuse(f"weight {error}, how much this batch counts, got {show(weight)}.")
         nothing, count = zeros(trainables), state.count + 1
-        total = jax.tree.map(jnp.add, state.total, scaled(weight, gradients))
-        weight = state.weight + jnp.asarray(weight, jnp.float32)
+
+        def add(total, gradient):
+            # A batch without weight, of padding alone, say, may have a mean over nothing: NaN.
+            weighted = scalar(weight)(total.dtype) * gradient.astype(total.dtype)
+            return total + jnp.where(weight == 0, 0, weighted)
+
+        total = jax.tree.map(add, state.total, gradients)
+        weight = state.weight + weight
 
         def step():
             whole = scalar(jnp.where(weight > 0, weight, 1))
@@ -336,7 +347,10 @@ class ExponentialMovingAverage(Wrapper):
 
 def copies(trainables: Any) -> Any:
     """Copies that are at least float32. Arrays of their own, too: both may be donated to one step."""
-    return jax.tree.map(lambda weight: jnp.array(weight, accumulator(weight.dtype), copy=True), trainables)
+    return jax.tree.map(
+        lambda weight: jnp.array(weight, jax.dtypes.canonicalize_dtype(accumulator(weight.dtype)), copy=True),
+        trainables,
+    )
 
 
 class MasterWeightsState(NamedTuple):

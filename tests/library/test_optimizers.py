@@ -220,6 +220,24 @@ def test_the_norm_of_gradients_of_any_size(large):
             assert_close(clipped, optax.clip_by_global_norm(0.5).update(gradients, optax.EmptyState())[0])
 
 
+@pytest.mark.parametrize("maximum", [1e-30, 1.0, 1e38])
+@pytest.mark.parametrize("size", [0, 1e-30, 1.0, 1e38])
+def test_a_maximum_of_any_size(maximum, size):
+    g = np.array([size, -size / 2], np.float32).astype(np.float64)
+    clipped, _ = jax.jit(optim.ClipByGlobalNorm(maximum).step)({"w": jnp.asarray(g)}, (), {"w": jnp.zeros(2)})
+    np.testing.assert_allclose(
+        clipped["w"], g * min(1, maximum / max(np.linalg.norm(g), 1e-45)), rtol=1e-6, atol=1e-38
+    )
+
+
+@pytest.mark.parametrize("weight", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("update", [1e-30, 1.0, 1e30])
+def test_a_trust_ratio_of_any_size(weight, update):
+    w, u = np.array([3.0, 4.0]) * weight, np.array([1.0, -2.0]) * update
+    found, _ = jax.jit(optim.ScaleByTrustRatio().step)({"w": jnp.asarray(u)}, (), {"w": jnp.asarray(w)})
+    np.testing.assert_allclose(found["w"], u / np.linalg.norm(u) * np.linalg.norm(w), rtol=1e-6)
+
+
 def test_complex_weights_descend_as_in_optax():
     weights = {"w": jnp.array([1 + 2j, -3j]), "b": jnp.ones(2)}
     for ours, theirs in (
@@ -336,6 +354,26 @@ def test_batches_count_by_their_weights():
     np.testing.assert_allclose(updates["w"], -1.5 * tokens.mean(), rtol=1e-4)
     updates, _ = optimizer.step(weights, optimizer.init(weights), weights, weight=0)  # padding alone
     assert updates["w"] == 0
+    alone = optim.Accumulate(inner, steps=2)
+    _, state = alone.step({"w": jnp.float32(jnp.nan)}, alone.init(weights), weights, weight=0)
+    assert state.total["w"] == 0  # a mean over no token
+
+
+@pytest.mark.parametrize(
+    ("weight", "got"),
+    [
+        (jnp.ones(3), r"\[1\. 1\. 1\.\]|Array|float32"),
+        (-1, "-1"),
+        (np.nan, "nan"),
+        (None, "None"),
+        ("3", "'3'"),
+    ],
+)
+def test_a_weight_is_one_number(weight, got):
+    optimizer, weights = optim.Accumulate(optim.SGD(1.0), steps=2), {"w": jnp.zeros(3)}
+    wanted = rf"^Accumulate: weight must be a finite number of at least 0, how much this batch counts, got .*({got})"
+    with pytest.raises(optim.OptimizerError, match=wanted):
+        optimizer.step(weights, optimizer.init(weights), weights, weight=weight)
 
 
 class FollowsTheLoss(optim.Transformation):
@@ -588,11 +626,15 @@ WRONG = {
     ),
     "RMSProp, no epsilon": (
         lambda: optim.RMSProp(0.1, epsilon=0),
-        r"^RMSProp: epsilon must be a finite number above 0, got 0",
+        r"^RMSProp: epsilon must be a finite number above 0 \(.*\), got 0",
     ),
     "RMSProp, epsilon that is zero in float32": (
         lambda: optim.RMSProp(0.1, epsilon=1e-60),
-        r"^RMSProp: epsilon must be a finite number above 0, got 1e-60",
+        r"^RMSProp: epsilon must be a finite number above 0 \(.*\), got 1e-60",
+    ),
+    "RMSProp, epsilon that processors take for zero": (
+        lambda: optim.RMSProp(0.1, epsilon=1e-40),
+        r"^RMSProp: epsilon must be a finite number above 0 \(below 1.2e-38 float32 counts as 0\), got 1e-40",
     ),
     "Adagrad, negative": (lambda: optim.Adagrad(-0.1), r"^Adagrad: learning_rate must be .* got -0.1"),
     "Adagrad, negative sum": (
@@ -683,7 +725,7 @@ WRONG = {
     ),
     "ClipByGlobalNorm, 0": (
         lambda: optim.ClipByGlobalNorm(0),
-        r"^ClipByGlobalNorm: maximum must be a finite number above 0, got 0",
+        r"^ClipByGlobalNorm: maximum must be a finite number above 0 \(.*\), got 0",
     ),
     "ClipByGlobalNorm, negative": (
         lambda: optim.ClipByGlobalNorm(-1.0),

@@ -77,7 +77,7 @@ def cosine(count):
     return RATE * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(count, 30) / 30))
 
 
-NORM = frozenset({"abs", "reduce_max", "max", "reduce_sum"})
+NORM = frozenset({"abs", "reduce_max", "max", "reduce_sum", "select_n"})
 ROOT = frozenset({"square", "integer_pow", "sqrt", "div", "broadcast_in_dim"})
 
 BY_THEMSELVES = [
@@ -178,12 +178,12 @@ AROUND_OTHERS = [
             optim.AdamW(1.0, epsilon_inside=True), optim.ScaleByTrustRatio(), optim.Scale(rate)
         ),
         None,
-        ROOT | {"abs", "reduce_sum", "gt", "and", "select_n"},
+        ROOT | NORM | {"gt", "and", "min"},
     ),
     OptimizerRow(
         lambda rate: optim.Accumulate(optim.Adam(optim.LinearDecay(rate, steps=100)), steps=2),
         optax.MultiSteps(optax.adam(optax.linear_schedule(RATE, 0.0, 100)), 2),
-        ROOT,
+        ROOT | {"select_n"},
     ),
     OptimizerRow(
         lambda rate: optim.ExponentialMovingAverage(optim.SGD(rate), decay=0.9),
