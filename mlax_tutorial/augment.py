@@ -109,6 +109,7 @@ def erase(key: jax.Array, images: jax.Array, size: int, value: float = 0) -> jax
 
     rows, columns = (hidden(*pair) for pair in zip(jax.random.split(key), (height, width)))
     square = rows[:, :, None, None] & columns[:, None, :, None]
+    images = jnp.asarray(images)
     return jnp.where(square, jnp.asarray(value, images.dtype), images)
 
 

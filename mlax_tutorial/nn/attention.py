@@ -29,7 +29,7 @@ from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional
 from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import accumulator, is_array, is_floating, varying_like
+from mlax_tutorial.nn.numeric import accumulator, canonical, is_array, is_floating, varying_like
 
 OPTIONS = ("causal", "window", "accum_dtype", "precision")
 
@@ -52,6 +52,7 @@ def attention_logits(query, key, *, accum_dtype=None, precision=None):
       >>> attention_logits(jnp.ones((7, 4, 16)), jnp.ones((9, 2, 16))).shape
       (2, 2, 7, 9)
     """
+    query, key = canonical((query, key))
     *axes, heads, head_dim = query.shape
     kv_heads, dtype = key.shape[-2], accum_dtype or accumulator(query.dtype)
     # The logits are scaled, not the fewer numbers of the query: in bfloat16, a query times 1 / sqrt(32) is off by as much as all
@@ -433,7 +434,7 @@ def _check(query, key, value, mask, bias, segments, **sizes):
         raise ValueError(f"attention: {message}")
 
     for name, size in sizes.items():
-        checked(f"attention: {name}", optional(integer), size)
+        checked(f"attention: {name}", optional(integer) if name == "window" else integer, size)
     # The products themselves refuse the rest of what does not fit. Of integers, 1 / sqrt(head_dim) would be 0.
     for name, array in (("query", query), ("key", key), ("value", value)):
         if not is_floating(array):

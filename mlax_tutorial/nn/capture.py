@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from mlax_tutorial.nn.layer import Layer, check_layer
 
@@ -29,6 +30,8 @@ def apply(
 ) -> tuple[Any, Any]:
     """Call a child; where a model is looked into, collect what it and the layers in it show."""
     call = getattr(layer, method)
+    if isinstance(options.get("inference_mode"), np.bool_):  # a layer of one's own may ask `is True`
+        options["inference_mode"] = bool(options["inference_mode"])
     if not isinstance(non_trainables, Captured):
         return layer.check_pair(method, call(x, trainables, non_trainables, *cache, **options))
     given, wanted = non_trainables.tree, non_trainables.wanted

@@ -16,7 +16,7 @@ from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import affine, lecun_normal, multiply
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.numeric import accumulator, canonical
 
 
 class MultiHeadAttention(Layer):
@@ -137,6 +137,7 @@ class MultiHeadAttention(Layer):
         self, x, trainables, non_trainables, *, context=None, mask=None, bias=None, positions=None, segments=None,
         key=None, inference_mode=False,
     ):  # fmt: skip
+        x, context = canonical((x, context))
         self._check_inputs(x, context, mask, bias, positions, segments)
         given = x if context is None else context
         self.check_variables(trainables, self._shapes(x, given))
@@ -157,6 +158,7 @@ class MultiHeadAttention(Layer):
     ):  # fmt: skip
         if segments is not None:
             self.refuse("decodes rows of one sequence each: leave segments out.")
+        x, context = canonical((x, context))
         if not self.causal:
             return self._decode_across(x, trainables, cache, context, mask, bias)
         self._check_cache(x, cache)

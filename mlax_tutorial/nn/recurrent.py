@@ -102,6 +102,7 @@ class Recurrent(Layer):
     def fwd(
         self, x, trainables, non_trainables, *, lengths=None, initial_state=None, key=None, inference_mode=False
     ):  # fmt: skip
+        x = canonical(x)
         state = self._check(x, lengths, initial_state)
         with located(".cell", self.cell):
             if state is None:
@@ -111,7 +112,7 @@ class Recurrent(Layer):
 
     def decode(self, x, trainables, non_trainables, cache, *, lengths=None, initial_state=None):
         self.check_decodes()
-        state = cache if initial_state is None else initial_state
+        x, state = canonical(x), cache if initial_state is None else initial_state
         state = self._check(x, lengths, state, "cache" if initial_state is None else "initial_state")
         with located(".cell", self.cell):
             return _read(self, x, trainables, state, lengths)

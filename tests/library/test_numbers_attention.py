@@ -89,6 +89,11 @@ def test_the_layer_and_its_cache_do_as_the_function(head_dim=32):
 
 
 SIZES = {
+    "no size of a chunk": (
+        attend_in_chunks,
+        {"chunk_size": None},
+        "chunk_size must be an integer of at least 1, got None",
+    ),
     "no chunk": (attend_in_chunks, {"chunk_size": 0}, "chunk_size must be an integer of at least 1, got 0"),
     "half a chunk": (
         attend_in_chunks,

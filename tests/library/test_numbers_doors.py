@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import nn, precision
+from mlax_tutorial import augment, nn, optim, precision, trees
+from mlax_tutorial.nn import attention
 from tests.settings import configured
 
 
@@ -28,6 +29,14 @@ class Asks(nn.Composite):
         return x
 
 
+class AsksItself(nn.Layer):
+    """The same, outside of a Composite."""
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        assert isinstance(inference_mode, bool)
+        return x, non_trainables
+
+
 DROPOUT, NORM = nn.Dropout(0.5), nn.BatchNorm()
 MODELS = {
     "a Dropout": DROPOUT,
@@ -37,6 +46,10 @@ MODELS = {
     "attention": nn.MultiHeadAttention(2, dropout=0.5),
     "one that draws by itself": Draws(),
     "one that asks": Asks(),
+    "one that asks, in a Series": nn.Series(AsksItself()),
+    "in a Vmap": nn.Vmap(AsksItself(), 2, shared=True),
+    "in a Remat": nn.Remat(AsksItself()),
+    "in a Policy": precision.Policy("bfloat16").apply(AsksItself()),
     "a spectral norm": nn.SpectralNorm(nn.Linear(3)),
 }
 
@@ -73,7 +86,7 @@ BATCHES = [
     (nn.MaxPool((2, 2)), IMAGES), (nn.SumPool((2, 2)), IMAGES), (nn.AvgPool((3, 3), padding=1, count_include_pad=False), IMAGES),
     (nn.BatchNorm(affine=True), IMAGES), (nn.LayerNorm(), IMAGES), (nn.RMSNorm(), IMAGES), (nn.GroupNorm(2, axes=3), IMAGES),
     (nn.WeightNorm(nn.Linear(3)), SEQUENCES), (nn.SpectralNorm(nn.Linear(3)), SEQUENCES),
-    (nn.MultiHeadAttention(2, rotary_base=100), SEQUENCES), (nn.MultiHeadAttention(2, chunk_size=2), SEQUENCES),
+    (nn.MultiHeadAttention(2, use_bias=True), SEQUENCES), (nn.MultiHeadAttention(2, rotary_base=100), SEQUENCES), (nn.MultiHeadAttention(2, chunk_size=2), SEQUENCES),
     (nn.Recurrent(nn.LSTMCell(3)), SEQUENCES), (nn.Recurrent(nn.GRUCell(3)), SEQUENCES), (nn.Bidirectional(nn.RNNCell(3)), SEQUENCES),
     (nn.Series(nn.F(lambda x: x), Doubles()), SEQUENCES), (nn.Parallel(nn.F(lambda x: x), nn.Dropout(0.5)), SEQUENCES),
     (nn.Residual(nn.Dropout(0.5)), SEQUENCES), (nn.Remat(nn.Linear(4)), SEQUENCES), (nn.Stack(nn.Linear(4), 2), SEQUENCES),
@@ -100,3 +113,58 @@ def test_numpys_batches(layer, x, x64):
             dtypes |= {leaf.dtype for leaf in jax.tree.leaves(got)}
         own = isinstance(layer, nn.Embed) or "Policy" in repr(layer)  # the dtype of these is not the input's
         assert dtypes == {jnp.dtype("float32") if own else jnp.result_type(wanted)}
+
+
+def test_numpys_steps_and_states():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cell, attention = nn.Recurrent(nn.LSTMCell(3)), nn.MultiHeadAttention(2, causal=True, use_bias=True)
+        state = np.zeros((2, 3)), np.zeros((2, 3))
+        for layer, inputs in ((cell, {"initial_state": state}), (cell, {}), (attention, {})):
+            trainables, _ = layer.init(jax.random.key(0), SEQUENCES, **inputs)
+            cache = layer.init_cache(SEQUENCES, 6)
+            wanted, _ = layer.fwd(jnp.asarray(SEQUENCES), trainables, (), **inputs)
+            got, _ = layer.decode(SEQUENCES, trainables, (), cache, **inputs)
+            np.testing.assert_allclose(got, wanted, atol=1e-5)
+            np.testing.assert_array_equal(layer.fwd(SEQUENCES, trainables, (), **inputs)[0], wanted)
+
+
+DOUBLES = {"w": np.random.default_rng(1).normal(size=(5, 3))}
+OPTIMIZERS = [
+    optim.SGD(0.1, momentum=0.9), optim.RMSProp(0.1), optim.Adagrad(0.1), optim.AdamW(0.1), optim.Lion(0.1),
+    optim.Chain(optim.ClipByGlobalNorm(1.0), optim.ClipByValue(0.5), optim.SGD(0.1)),
+    optim.Chain(optim.WeightDecay(0.1), optim.SGD(1.0), optim.ScaleByTrustRatio(), optim.Scale(0.1)),
+    optim.Accumulate(optim.SGD(0.1), 1), optim.ExponentialMovingAverage(optim.SGD(0.1), decay=0.9),
+    optim.MasterWeights(optim.SGD(0.1)), optim.Freeze(optim.SGD(0.1), where="*['none']"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("x64", [False, True], ids=["float32", "float64"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=repr)
+def test_numpys_weights_and_gradients(optimizer, x64):
+    with configured(jax_enable_x64=x64), warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        def stepped(weights):
+            weights = {**weights, "none": weights["w"]}
+            updates, state = optimizer.step(weights, optimizer.init(weights), weights)
+            return optim.apply_updates(weights, updates), state
+
+        got, wanted = stepped(DOUBLES), stepped(jax.tree.map(jnp.asarray, DOUBLES))
+        assert got[0]["w"].dtype == jnp.result_type(float)
+        jax.tree.map(np.testing.assert_array_equal, got, wanted)
+
+
+def test_numpys_arrays_in_functions():
+    x, tree = SEQUENCES[:, :, None], DOUBLES
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for function, arguments in [
+            (attention.attention_logits, (x, x)), (attention.attend, (x, x, x)), (attention.attend_in_chunks, (x, x, x)),
+            (lambda images: augment.erase(jax.random.key(0), images, 2), (IMAGES,)),
+            (lambda images: augment.crop(jax.random.key(0), images), (IMAGES,)),
+            (lambda images: augment.flip(jax.random.key(0), images), (IMAGES,)),
+            (lambda a, b: trees.average(a, b, 0.9), (tree, tree)),
+        ]:  # fmt: skip
+            wanted = function(*jax.tree.map(jnp.asarray, arguments))
+            jax.tree.map(np.testing.assert_array_equal, function(*arguments), wanted)
