@@ -109,8 +109,9 @@ class Composite(Container):
     and updates nothing.
 
     A class that says ``draws = True`` draws random numbers in ``forward`` itself: ``call.key()`` is a fresh key each
-    time. (Draw in float32 and convert then: JAX draws a bfloat16 normal from seven random bits.) It does so in training; after ``draws = "always"``, in inference, too. Children that follow from other
-    hyperparameters are what :meth:`children` returns.
+    time. (Draw in float32 and convert then: JAX draws a bfloat16 normal from seven random bits.) It does so in training;
+    after ``draws = "always"``, in inference, too. Children that follow from other hyperparameters are what :meth:`children`
+    returns.
 
     Outside, a Composite is a layer like any other: ``init``, ``fwd``, hashable, static. It decodes if its class says
     ``decodes = True``: then all of its children must (or those of which it gives the names, ``decodes = ("decoder",)``; the
@@ -144,7 +145,16 @@ class Composite(Container):
     _reserved = frozenset("takes note inference_mode place _run _node _place _method _names _parts".split())
 
     # What stands in place of what children() returns (see nn.replace): pairs of a name and a layer, or a tuple of some.
-    _replaced: tuple = dataclasses.field(default=(), init=False)
+    # An argument, so that dataclasses.replace hands it on.
+    _replaced: tuple = dataclasses.field(default=(), kw_only=True)
+
+    def __init_subclass__(cls, **options):
+        if "__init__" in vars(cls):  # which knows nothing of it
+            cls.__annotations__ = {**inspect.get_annotations(cls), "_replaced": tuple}
+            cls._replaced = dataclasses.field(default=(), init=False)
+        super().__init_subclass__(**options)
+        _, *parameters = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature([one for one in parameters if one.name != "_replaced"])
 
     def __post_init__(self):
         super().__post_init__()

@@ -54,7 +54,7 @@ class Fields:
     _no_argument = ""  # what of another library's arguments has none here
 
     def __new__(cls, *values, **_):
-        fields = [field for field in dataclasses.fields(cls) if field.init]
+        fields = [*filter(is_own, dataclasses.fields(cls))]
         first, *others = [field.name for field in fields if field.kw_only] or [None]
         names = [field.name for field in fields if not field.kw_only]
         if first and len(values) > len(names):  # PyTorch's second number is seldom ours
@@ -70,7 +70,7 @@ class Fields:
             value = getattr(self, field.name)
             if field.default is dataclasses.MISSING and not field.kw_only:
                 yield show(value)
-            elif field.init and not _is_same(value, field.default):
+            elif is_own(field) and not _is_same(value, field.default):
                 yield f"{field.name}={show(value)}"
 
     def __repr__(self):
@@ -78,6 +78,11 @@ class Fields:
 
     def __getstate__(self):  # hashes of strings differ between processes, so they do not travel
         return {field.name: portable(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+
+def is_own(field: dataclasses.Field) -> bool:
+    """Whether a field is a hyperparameter: not what a Composite keeps of :func:`replace`."""
+    return field.init and not field.name.startswith("_")
 
 
 def _is_same(value, default):

@@ -11,7 +11,7 @@ from jax.dtypes import canonicalize_dtype
 
 from mlax_tutorial.nn.checks import Checks
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.hyperparameters import Fields, canonicalize_fields, checked, hyperparameter
+from mlax_tutorial.nn.hyperparameters import Fields, canonicalize_fields, checked, hyperparameter, is_own
 from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.numeric import accumulator
 
@@ -59,7 +59,7 @@ class Layer(Checks, Fields):
         dataclasses.dataclass(frozen=True, eq=False, repr=False, init=not cls._writes_init)(cls)
         cls.__setattr__ = cls.__delattr__ = _refuse_change
         jax.tree_util.register_static(cls)
-        cls._fields = tuple(field.name for field in dataclasses.fields(cls) if field.init)
+        cls._fields = tuple(field.name for field in dataclasses.fields(cls) if is_own(field))
         if vars(cls).keys() & {"fwd", "forward"} and "decodes" not in vars(cls):
             cls.decodes = False  # said of another function, if it was said
         if "fwd" in vars(cls) and not cls._writes_inputs:

@@ -53,20 +53,27 @@ def name_layers(model: Layer) -> Layer:
     Variables are then called ``['linear_2']['kernel']`` in place of ``[3]['kernel']``: a layer of another class, a
     :class:`Dropout`, say, may come or go without renaming the others, in checkpoints, patterns and rules.
 
+    Raises:
+      ValueError: if ``model`` is no layer.
+
     Example:
       >>> from mlax_tutorial import nn
       >>> nn.name_layers(nn.Series(nn.Linear(8), nn.Bias(), nn.Dropout(0.1), nn.Linear(2)))
       Series(linear=Linear(8), bias=Bias(), dropout=Dropout(0.1), linear_2=Linear(2))
     """
 
+    check_layer("name_layers", model)
+
     def change(path, layer):
         if not isinstance(layer, Sequence) or layer.names:
             return layer
         seen, named = Counter(), {}
         for child in layer.layers:
-            name = type(child).__name__.lower()
-            seen[name] += 1
-            named[f"{name}_{seen[name]}" if seen[name] > 1 else name] = child
+            name = kind = type(child).__name__.lower()
+            while name in named:  # also where a class is called Linear_2
+                seen[kind] += 1
+                name = f"{kind}_{seen[kind] + 1}"
+            named[name] = child
         return type(layer)(**named)
 
     return _replace(model, change, "", [])

@@ -1,5 +1,7 @@
 """Surgery: every layer can be reached and replaced, and names can be had that stay."""
 
+import dataclasses
+import inspect
 import operator
 import pickle
 
@@ -99,6 +101,36 @@ def test_the_weights_of_what_was_not_replaced_still_fit():
     close(y, -model.fwd(X, trainables, rest)[0])
 
 
+class Constructed(nn.Composite):
+    """Has a constructor of its own."""
+
+    size: int
+
+    def __init__(self, size):
+        vars(self).update(size=size)
+        self.__post_init__()
+
+    def children(self):
+        return {"head": nn.Linear(self.size)}
+
+    def forward(self, call, x):
+        return call.head(x)
+
+
+def test_another_field_keeps_what_was_replaced():
+    """``dataclasses.replace`` builds the layer anew, by its fields."""
+
+    def change(path, layer):
+        return nn.LoRA(layer, 1) if path == ".head" else layer
+
+    changed = nn.replace(Perceptron(nn.LayerNorm(), (), (4, 8)), change)
+    other = dataclasses.replace(changed, norm=nn.RMSNorm())
+    assert other == nn.replace(Perceptron(nn.RMSNorm(), (), (4, 8)), change) != changed
+    assert "_replaced" not in str(inspect.signature(Perceptron)) and "_replaced" not in Perceptron._fields
+    assert dataclasses.replace(Constructed(3), size=4) == Constructed(4)
+    assert nn.replace(Constructed(3), change).head == nn.LoRA(nn.Linear(3), 1)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -132,6 +164,15 @@ def test_names_survive_an_inserted_dropout():
     assert nn.name_layers(nn.name_layers(plain)) == nn.name_layers(plain)
     kept = nn.name_layers(nn.Series(body=nn.Series(nn.Linear(3)), head=nn.Linear(2)))
     assert repr(kept) == "Series(body=Series(linear=Linear(3)), head=Linear(2))"
+
+
+def test_no_layer_is_lost_for_its_name():
+    Linear_2 = type("Linear_2", (nn.Linear,), {})
+    layers = (nn.Linear(1), Linear_2(3), nn.Linear(2), Linear_2(9))
+    named = nn.name_layers(nn.Series(*layers))
+    assert named.layers == layers and named.names == ("linear", "linear_2", "linear_3", "linear_2_2")
+    with pytest.raises(ValueError, match=r"^name_layers: model must be a layer, .* got int 3"):
+        nn.name_layers(3)
 
 
 class Norm(nn.Composite):
