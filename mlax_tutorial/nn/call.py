@@ -101,7 +101,7 @@ class Call:
 class Run:
     """One run of ``forward``: the variables and keys of the children, by place. A subclass says what a call does."""
 
-    inference_mode, place, x, found, spare = False, None, None, None, None
+    inference_mode, place, x, found, spare, lost = False, None, None, None, None, ""
 
     def __init__(self, layer, **trees):
         self.layer, self.trace, self.keys, self.times = layer, _trace_state(), {}, {}
@@ -199,6 +199,9 @@ class Forward(Run):
                 keys = jax.random.split(key, len(places)) if len(places) > 1 else [key]
             self.keys = dict(zip(places, keys))
 
+    def keeps(self, place, inference_mode):
+        return super().keeps(place, inference_mode) or (f"notes {self.lost}" if self.lost else "")
+
     def result(self, forward, x, inputs):
         """What ``fwd`` returns, of one ``forward`` or another."""
         y, layer = self.compute(forward, x, inputs), self.layer
@@ -209,11 +212,13 @@ class Forward(Run):
         given, options = self.non_trainables[place], {"key": None, "inference_mode": inference_mode, **inputs}
         if wants(self.layer._keyed.get(place), inference_mode):
             options["key"] = self.keys.pop(place) if place in self.keys else self.next_key()
-        captures = self.found is not None and not self.inside  # what is captured inside could not leave
+        inside = self.inside
+        captures = self.found is not None and not (inside and self.wanted == "")  # outputs are left out there
         given = Captured(given, {}, self.wanted) if captures else given
         y, updated = apply(layer, place, method, x, self.trainables[place], given, **options)
         self.non_trainables[place] = updated.tree if captures else updated
-        if captures:
+        self.lost = captures and inside and ", ".join(sorted({repr(name) for _, name in updated.found}))
+        if captures and not inside:
             self.add(place, place, updated.found)
         return y
 

@@ -92,6 +92,28 @@ def test_wrong_uses():
         Inside(nn.Linear(4)).init(jax.random.key(0), X)
 
 
+class Mapped(nn.Composite):
+    layer: nn.Layer
+
+    def forward(self, call, x):
+        return jax.vmap(call.layer)(x)
+
+
+def test_what_is_noted_inside_a_transformation_is_not_lost_in_silence():
+    model = Mapped(BLOCK)
+    variables = model.init(jax.random.key(1), X)
+    y, _ = model.fwd(X, *variables)
+    close(nn.capture(model)(X, *variables)[0][0], y)  # which leaves the outputs there out
+    for look in (nn.notes(model), nn.capture(model, "size")):
+        with pytest.raises(
+            nn.LayerError,
+            match=r"^Mapped: call.layer was used inside .*, but it notes 'size', which would be lost",
+        ):
+            look(X, *variables)
+    silent = Mapped(nn.Linear(4))
+    assert nn.notes(silent)(X, *silent.init(jax.random.key(1), X))[1] == {}
+
+
 class Autoencoder(nn.Composite):
     encoder: nn.Layer
     decoder: nn.Layer
