@@ -92,7 +92,7 @@ class ClipByValue(Transformation):
 class WeightDecay(Transformation):
     r"""Add :math:`\lambda w` to the gradient of each chosen weight: the slope of the penalty :math:`\lambda |w|^2 / 2`.
 
-    It stands before an optimizer in a ``Chain``. Before ``SGD``, weights then decay by :math:`\eta \lambda` in a step; before an
+    It stands before an optimizer in a ``Chain``, never after it. Before ``SGD``, weights then decay by :math:`\eta \lambda` in a step; before an
     optimizer that divides by the scale of gradients, the penalty is divided, too: there, ``AdamW`` is the cure.
 
     Args:
@@ -118,7 +118,7 @@ class WeightDecay(Transformation):
     Reference: Krogh and Hertz, *A Simple Weight Decay Can Improve Generalization*, NIPS (1991).
     """
 
-    weight_decay: jax.Array = number(at_least(0))
+    weight_decay: jax.Array = number(at_least(0, " (a schedule goes to the weight_decay of an optimizer)"))
     where: Where | None = switch(optional(pattern), default=None)
 
     def init(self, trainables):
@@ -234,6 +234,10 @@ def parts(value) -> tuple[Transformation, ...]:
             for inner in parts_of(part, lambda one: getattr(one, "follows_weights", False)):
                 got = f"{type(inner).__name__} holds what the weights will be, and {last!r} would change its updates"
                 raise ValueError(f"{got}: put {type(inner).__name__} around the Chain")
+    kinds = [isinstance(part, Optimizer) for part in value]
+    if any(isinstance(part, WeightDecay) for part in value[kinds.index(True) :]):
+        why = "added to its updates, weights would grow"
+        raise ValueError(f"must hold WeightDecay before the optimizer: {why}. For decoupled decay, use AdamW")
     return tuple(value)
 
 
@@ -257,7 +261,8 @@ class Chain(Optimizer):
 
     Raises:
       OptimizerError: if the parts are something else, or hold no optimizer or several; if something comes after ``MasterWeights`` or
-        ``ExponentialMovingAverage``, whose states would no longer be those of the weights; and on a state of another chain.
+        ``ExponentialMovingAverage``, whose states would no longer be those of the weights, or ``WeightDecay`` after the optimizer;
+        and on a state of another chain.
 
     Example:
       >>> import jax.numpy as jnp

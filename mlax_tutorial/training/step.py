@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from mlax_tutorial import meshes
 from mlax_tutorial.nn import Layer, notes
@@ -47,7 +48,7 @@ def make_step(
       argument like any other, so a new learning rate does not trace again) or one of Optax' whose state shares no array with
       the weights. Those that ask for more than gradients and weights get what they name: ``value``, the loss; ``grad``; and
       ``value_fn``, the loss of other weights on the same batch with the same key. So ``optax.contrib.reduce_on_plateau`` and
-      ``optax.lbfgs`` work. ``key`` is ``None`` for a model that draws nothing
+      ``optax.lbfgs`` work. Gradients of complex weights are conjugated, so that the loss falls. ``key`` is ``None`` for a model that draws nothing
       (``step.needs_key`` tells). Further inputs of the model, a mask, say, are keywords.
 
       The old state is *donated*: its memory becomes that of the new one, so do not use it again.
@@ -113,6 +114,8 @@ def differentiate(
             return scale(value), (value, (found, updated))
 
         gradients, (value, found) = jax.grad(evaluate, has_aux=True)(trainables)
+        # Of complex weights, jax.grad gives the conjugate of the direction in which the loss rises.
+        gradients = jax.tree.map(lambda g: jnp.conj(g) if jnp.iscomplexobj(g) else g, gradients)
         extra = {"value": value, "value_fn": lambda trainables: evaluate(trainables)[1][0]}
         return gradients, found, extra if weight is None else {**extra, "weight": weight(targets)}
 

@@ -756,6 +756,14 @@ WRONG = {
     ),
     "Chain, empty": (lambda: optim.Chain(), r"^Chain: parts must hold exactly one optimizer.*, got \(\)"),
     "Chain, no optimizer": (lambda: optim.Chain(CLIP), r"^Chain: parts must hold exactly one optimizer"),
+    "Chain, decay after the optimizer": (
+        lambda: optim.Chain(CLIP, SGD, optim.WeightDecay(0.1)),
+        r"^Chain: parts must hold WeightDecay before the optimizer: added to its updates, weights would grow\. For decoupled",
+    ),
+    "WeightDecay, a schedule": (
+        lambda: optim.WeightDecay(optim.LinearDecay(0.1, steps=3)),
+        r"^WeightDecay: weight_decay must be a finite number of at least 0 \(a schedule goes to the weight_decay of an optimizer\), got",
+    ),
     "Chain, two optimizers": (
         lambda: optim.Chain(SGD, SGD),
         r"^Chain: parts must hold exactly one optimizer, which takes gradients and gives updates",

@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, sharding, training
+from mlax_tutorial import nn, optim, precision, sharding, training
 from mlax_tutorial.inspection.jaxprs import walk
 from tests.settings import configured
 
@@ -172,6 +172,32 @@ def test_the_weight_of_a_batch():
     step, optimizer = training.make_step(model, loss, weight=lambda labels: 1.0), optim.SGD(0.1)
     with pytest.raises(ValueError, match=r"^make_step: weight is for an optimizer that asks for it, got SGD"):
         step(optimizer, training.State(*begin(optimizer, model)), None, X, LABELS)
+
+
+class Turn(nn.Layer):
+    """One complex weight, from real and to complex numbers."""
+
+    def init(self, key, x):
+        return {"w": jnp.array(1 + 1j)}, ()
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return trainables["w"] * x, non_trainables
+
+
+@pytest.mark.parametrize("make", [training.make_step, precision.make_scaled_step])
+@pytest.mark.parametrize("optimizer", [optim.SGD(0.2), optax.sgd(0.2)], ids=["ours", "Optax"])
+def test_complex_weights_descend(make, optimizer):
+    """``jax.grad`` gives the conjugate of where the loss rises."""
+    model, x, target = Turn(), jnp.array([1.0, -1.0]), 2 - 3j
+    step = make(model, lambda y, t: jnp.mean(jnp.abs(y - t * x) ** 2))
+    trainables, rest = model.init(None, x)
+    inner = optimizer.init(trainables)
+    if make is precision.make_scaled_step:
+        inner = precision.ScaledState(precision.StaticLossScale(8.0), inner)
+    state = training.State(trainables, rest, inner)
+    for _ in range(40):
+        state, value = step(optimizer, state, None, x, jnp.full(2, target))
+    np.testing.assert_allclose(state.trainables["w"], target, rtol=1e-4)
 
 
 def test_a_schedule_does_not_trace_again():
