@@ -1,13 +1,14 @@
 """Which tests a change reaches, and how many of them there is time for.
 
 Everything takes hours, so `make test` and `.ci/run` take the tests that a change reaches. A *unit* is a test file
-(`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`) or a rendered page (`book/jit.html`). A change reaches it if the unit, or a file
-that it uses, was changed. A file uses what it imports, of a package's face only what it names (`nn.Linear`: linear.py alone), and
-the files whose names stand in it (`"garments.npz"`); `besides` says what else. Changed are the files of the commits of
-the last two days before the last one, and those that are not committed: so the same commit always takes the same tests.
+(`tests/exercises/jit/counter.py`), a chapter (`book/jit.ipynb`) or a rendered page (`book/jit.html`). A change reaches it if
+the unit, or a file that it uses, was changed. A file uses what it imports, of a package's face only what it names (`nn.Linear`:
+linear.py alone), and the files whose names stand in it (`"garments.npz"`); `besides` says what else. Changed are the files of
+the commits of the last two days before the last one, and those that are not committed: the same commit always takes the same
+tests.
 
-The units that are reached run nearest first, as many as there is room for: `SECONDS` says how long each takes, about, and a target of the
-Makefile how many minutes it has. What finds no room is named at the end. `make test-all` runs everything.
+The units that are reached run nearest first, as many as there is room for: `SECONDS` says how long each takes, about, and a
+target of the Makefile how many minutes it has. What finds no room is named at the end. `make test-all` runs everything.
 
     make test                         what the commits of the last two days reach, and what you changed since
     make test TAKE=all                everything
@@ -39,16 +40,16 @@ EVERYWHERE = {"pyproject.toml", "uv.lock", "pytest.ini", "tests/conftest.py", "m
 OF_THE_SITE = ("book/_static/", "book/_templates/", "tools/site/", "_config.yml", "_toc.yml")
 SOME_PAGES = ("index.html", "book/welcome.html", "book/jit.html", "book/attention.html", "book/reference/layers.html")  # fmt: skip
 
-# How long a unit takes on one processor, in seconds: measured on the two cores of CI in November 2026, a mean of each kind.
-# A chapter takes what its record says.
+# How long a unit takes on one processor, in seconds: means of samples of each kind, measured on the two cores of CI in November
+# 2026. A chapter takes what its record says.
 SECONDS = {
-    "tests/exercises/": 8,
-    "tests/library/": 35,
+    "tests/exercises/": 4,
+    "tests/library/": 12,
     "tests/site/": 45,
-    "tests/training/": 25,
-    "tests/models/": 30,
+    "tests/training/": 16,
+    "tests/models/": 10,
     "book/": 6,
-    "": 15,
+    "": 8,
 }
 FAR = 5  # the distance over which nobody knows how
 KERNEL = 5  # seconds to start one, and to import JAX in it

@@ -116,6 +116,7 @@ def test_what_was_changed(tmp_path, monkeypatch):
 
 # A run: twelve files, of which six are quick and three are reached.
 QUICK = [f"tests/quick/test_quick_{name}.py" for name in "abcdef"]
+ONE_FILE = str(reach.SECONDS[""] / 60)  # minutes
 SLOW = [f"tests/slow/test_slow_{name}.py" for name in "abcdef"]
 
 
@@ -162,18 +163,17 @@ def test_a_run_takes_what_is_reached_and_says_what_it_left_out(repository, worke
 
 
 def test_what_finds_no_room_is_named(repository):
-    """Two processors have 30 seconds in a quarter of a minute: room for two files of 15 s each."""
-    assert reach.SECONDS[""] == 15
-    status, said = run(repository, "--take", "reached", "--minutes", "0.25", "tests")
+    """Of two processors, in the time of one file: room for two."""
+    status, said = run(repository, "--take", "reached", "--minutes", ONE_FILE, "tests")
     (last,) = {*SLOW[:3]} - ran(said)
     assert status == 0 and len(ran(said)) == 2, said
     assert f"left out, since there is no room: 1, {last}" in said
 
 
 def test_all_is_all_and_what_is_ignored_takes_no_room(repository):
-    status, said = run(repository, "--take", "all", "--minutes", "0.25", "tests")
+    status, said = run(repository, "--take", "all", "--minutes", ONE_FILE, "tests")
     assert status == 0 and ran(said) == {*QUICK, *SLOW}
-    status, said = run(repository, "--take", "reached", "--minutes", "0.25", "tests", *(f"--ignore={file}" for file in SLOW[:2]))  # fmt: skip
+    status, said = run(repository, "--take", "reached", "--minutes", ONE_FILE, "tests", *(f"--ignore={file}" for file in SLOW[:2]))  # fmt: skip
     assert status == 0 and ran(said) == {SLOW[2]} and "no room" not in said
 
 
