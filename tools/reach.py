@@ -7,8 +7,9 @@ linear.py alone), and the files whose names stand in it (`"garments.npz"`); `bes
 the commits of the last two days before the last one, and those that are not committed: the same commit always takes the same
 tests.
 
-The units that are reached run nearest first, as many as there is room for: `SECONDS` says how long each takes, about, and a
-target of the Makefile how many minutes it has. What finds no room is named at the end. `make test-all` runs everything.
+The units that are reached run nearest first, and what changed in the last hours before the rest, as many as there is room for:
+`SECONDS` says how long each takes, about, and a target of the Makefile how many minutes it has. What finds no room is named at
+the end. `make test-all` runs everything.
 
     make test                         what the commits of the last two days reach, and what you changed since
     make test TAKE=all                everything
@@ -29,6 +30,7 @@ import pytest
 from tools.project import ROOT
 
 DAYS = 2
+RECENT = 3  # hours; what was changed before is two steps further away
 CHOICES = ("reached", "all")
 is_unit = re.compile(r"book/\w+\.ipynb|tests/exercises/\w+/[a-z]\w*\.py|tests/(?:.*/)?test_\w+\.py").fullmatch
 # Of these each chapter or page, which the tests have as a parameter, is a unit.
@@ -60,10 +62,10 @@ def git(*arguments: str) -> list[str]:
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
-def changed() -> frozenset[str]:
-    """The files that the commits of the last days changed (-m: merges, too), or that differ from the last one."""
+def changed(hours: int = 24 * DAYS) -> frozenset[str]:
+    """The files that the commits of the last hours changed (-m: merges, too), or that differ from the last one."""
     last = "".join(git("log", "-1", "--format=%ct")) or "0"
-    since = int(last) - DAYS * 24 * 3600
+    since = int(last) - hours * 3600
     files = git(*f"log --first-parent -m --since={since} --format= --name-only".split())
     files += git("diff", "HEAD", "--name-only") + git("ls-files", "--others", "--exclude-standard")
     return frozenset(file for file in files if not re.fullmatch(r"book/\w+\.ipynb|book/_record\.json", file))
@@ -205,13 +207,15 @@ class Project:
                 found.setdefault(used, set()).add(file)
         return found
 
-    def distances(self, changed) -> dict[str, int]:
+    def distances(self, recent, before=()) -> dict[str, int]:
         """The files that a change reaches, and over how many steps."""
-        found, border, step = {}, set(changed), 0
-        while border:
+        found, border, step = {}, set(recent), 0
+        while border or step < 2:
             found |= dict.fromkeys(border, step)
             border = {user for file in border for user in self.users.get(file, ())} - found.keys()
             step += 1
+            if step == 2:
+                border |= set(before) - found.keys()
         return found
 
     def loaded(self, changed) -> set[str]:
@@ -238,10 +242,10 @@ def project() -> Project:
 
 
 @functools.cache
-def reached(changes: frozenset[str]) -> dict[str, int]:
-    """The units that a change reaches, nearest first, with their distances; pages among them, which are not built yet."""
-    all_of_it = project()
-    found = dict.fromkeys(all_of_it.loaded(changes), FAR) | all_of_it.distances(changes)
+def reached(recent: frozenset[str], before: frozenset[str] = frozenset()) -> dict[str, int]:
+    """The units that changes reach, nearest first, with their distances; pages among them, which are not built yet."""
+    all_of_it, changes = project(), recent | before
+    found = dict.fromkeys(all_of_it.loaded(changes), FAR) | all_of_it.distances(recent, before)
     pages = {
         re.sub(r"^(book/[^_].*)\.(md|ipynb)$", r"\1.html", file): step
         for file, step in found.items()
@@ -275,7 +279,7 @@ class Taken:
         """Those of the units that are taken, in their order."""
         if self.take == "all":
             return sorted(units)
-        near = reached(changed())
+        near = reached(changed(RECENT), changed())
         chosen = sorted(unit for unit in units if unit.startswith(self.always)) if self.always else []
         waiting = sorted(
             set(units) - set(chosen), key=lambda unit: [*near].index(unit) if unit in near else len(near)
@@ -364,5 +368,6 @@ def below(file: str, folders) -> bool:
 
 
 if __name__ == "__main__":
-    for unit, step in reached(frozenset(sys.argv[1:]) or changed()).items():
+    of = (frozenset(sys.argv[1:]),) if sys.argv[1:] else (changed(RECENT), changed())
+    for unit, step in reached(*of).items():
         print(step, f"{project().seconds(unit):4.0f} s", unit)

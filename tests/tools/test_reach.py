@@ -65,6 +65,17 @@ def test_what_a_change_reaches(small, changed, units):
     assert {file: step for file, step in found.items() if reach.is_unit(file)} == units
 
 
+def test_what_was_changed_before_is_two_steps_further(small):
+    found = small.distances({"pkg/near.py"}, {"pkg/other.py"})
+    assert (
+        found["tests/a/test_near.py"] == 1
+        and found["pkg/other.py"] == 2
+        and found["tests/b/test_inner.py"] == 4
+    )
+    assert small.distances({"pkg/base.py"}, {"pkg/near.py"})["pkg/near.py"] == 1  # by the nearer way
+    assert small.distances((), {"pkg/near.py"})["tests/a/test_near.py"] == 3
+
+
 def test_of_this_project():
     """A module in the middle reaches its tests and few others; pages follow their chapters; everything follows the lock."""
     reached = {path: reach.reached(frozenset([path])) for path in (
@@ -102,7 +113,7 @@ def test_what_was_changed(tmp_path, monkeypatch):
     for number in range(4):
         (tmp_path / f"{number}.py").touch()
         commit(tmp_path, "add .", f"commit -q -m {number}", when=10**9 + number * day)
-    assert reach.changed() == {"1.py", "2.py", "3.py"}
+    assert reach.changed() == {"1.py", "2.py", "3.py"} and reach.changed(reach.RECENT) == {"3.py"}
     (tmp_path / "new.py").touch()
     (tmp_path / "2.py").write_text("changed")
     assert reach.changed() == {"1.py", "2.py", "3.py", "new.py"}
@@ -221,7 +232,7 @@ class Item:
 
 
 def test_of_tests_of_pages_and_chapters_those_of_reached_ones_run(monkeypatch):
-    monkeypatch.setattr(reach, "changed", lambda: frozenset(["book/_src/jit.md"]))
+    monkeypatch.setattr(reach, "changed", lambda *hours: frozenset(["book/_src/jit.md"]))
     names = ("jit", "vmap", "arrays")
     pages = [Item("tests/site/test_pages.py", name=f"book/{name}.html") for name in names]
     chapters = [Item("tests/colab/test_colab.py", path=f"book/{name}.ipynb") for name in names]
