@@ -3,12 +3,19 @@
 import collections
 import functools
 import json
+import operator
 import re
 from dataclasses import dataclass
 
 from mlax_tutorial._beside import written_beside
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import integer
 
 _WORDS = re.compile(r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+")
+# GPT-2 writes each byte as a character, as itself if one can see it: the others come after all of these.
+_SEEN = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_PLACES = {byte: place for place, byte in enumerate(sorted(range(256), key=lambda byte: byte not in _SEEN))}
 
 
 @dataclass(frozen=True)
@@ -20,6 +27,9 @@ class BytePairs:
 
     Args:
       merges: pairs of ids, in the order in which they were learned; the first becomes id 256.
+
+    Raises:
+      ValueError: if a merge is no pair of earlier ids.
 
     Example:
       >>> tokens = BytePairs.train("low lower lowest", size=260)
@@ -33,6 +43,15 @@ class BytePairs:
 
     merges: tuple[tuple[int, int], ...]
 
+    def __post_init__(self):
+        wanted = "must be a tuple of pairs of ids, each from 0 to 255 or of an earlier pair"
+        if not isinstance(self.merges, tuple):
+            raise ValueError(f"BytePairs: merges {wanted}, got {describe(self.merges)}.")
+        for i, pair in enumerate(self.merges):
+            known = isinstance(pair, tuple) and len(pair) == 2 and all(type(id) is int for id in pair)
+            if not known or not all(0 <= id < 256 + i for id in pair):
+                raise ValueError(f"BytePairs: merges {wanted}, got {pair!r} for id {256 + i}.")
+
     @property
     def size(self) -> int:
         """How many ids there are."""
@@ -40,13 +59,16 @@ class BytePairs:
 
     @classmethod
     def train(cls, text: str, size: int) -> "BytePairs":
-        """Learn up to ``size - 256`` pairs, each time the most frequent one; of equally frequent ones, that of the lowest ids.
+        """Learn up to ``size - 256`` pairs, each time the most frequent one.
+
+        Of equally frequent ones it is that of the lowest ids, where those of bytes stand in GPT-2's order: first the ones that
+        can be seen in Latin-1, then spaces and the like. So does the package ``tokenizers``, whose merges are the same.
 
         Raises:
-          ValueError: if ``size`` is below 256.
+          ValueError: if ``text`` is no string, or ``size`` no integer of at least 256, one for each byte.
         """
-        if size < 256:
-            raise ValueError(f"BytePairs: size must be at least 256, one for each byte, got {size}.")
+        size = checked("BytePairs.train: size", functools.partial(integer, minimum=256), size)
+        _check_text("BytePairs.train", text)
         counted = collections.Counter(_WORDS.findall(text))
         words, counts = [list(_bytes(word)) for word in counted], list(counted.values())
         pairs, where = collections.Counter(), collections.defaultdict(set)
@@ -57,7 +79,7 @@ class BytePairs:
         merges = []
         while pairs and 256 + len(merges) < size:
             most = max(pairs.values())
-            best = min(pair for pair, count in pairs.items() if count == most)
+            best = min((pair for pair, count in pairs.items() if count == most), key=_order)
             for i in where.pop(best):  # only these words change
                 for pair in zip(words[i], words[i][1:]):
                     pairs[pair] -= counts[i]
@@ -72,11 +94,17 @@ class BytePairs:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text."""
+        _check_text("BytePairs.encode", text)
         return [id for word in _WORDS.findall(text) for id in self._encoded(word)]
 
     def decode(self, ids) -> str:
         """The text of ids, also NumPy's or JAX's; bytes that are no text, as a model may write them, become U+FFFD."""
-        ids = [int(id) for id in ids]
+        try:
+            ids = [operator.index(id) for id in ids]
+        except TypeError:
+            raise ValueError(
+                f"BytePairs.decode: ids must be one axis of integers, got {describe(ids)}."
+            ) from None
         if wrong := [id for id in ids if not 0 <= id < self.size]:
             raise ValueError(f"BytePairs.decode: ids are from 0 to {self.size - 1}, got {wrong[0]}.")
         data = b"".join(self._bytes[id] for id in ids)
@@ -92,9 +120,16 @@ class BytePairs:
 
     @classmethod
     def load(cls, path) -> "BytePairs":
-        """Read what :meth:`save` wrote."""
-        with open(path, encoding="utf-8") as file:
-            return cls(tuple((first, second) for first, second in json.load(file)["merges"]))
+        """Read what :meth:`save` wrote.
+
+        Raises:
+          ValueError: if the file holds something else.
+        """
+        try:
+            with open(path, encoding="utf-8") as file:
+                return cls(tuple(map(tuple, json.load(file)["merges"])))
+        except (ValueError, TypeError, KeyError) as reason:  # no text, no JSON, or other JSON
+            raise ValueError(f"BytePairs.load: {path} must be a file that save wrote: {reason}.") from None
 
     @functools.cached_property
     def _ids(self):
@@ -123,6 +158,15 @@ class BytePairs:
 
 def _bytes(word):
     return word.encode("utf-8", "surrogatepass")
+
+
+def _order(pair):
+    return [_PLACES.get(id, id) for id in pair]
+
+
+def _check_text(what, text):
+    if not isinstance(text, str):
+        raise ValueError(f"{what}: text must be one str, got {type(text).__name__}.")
 
 
 def _merge(ids, pair, made):
