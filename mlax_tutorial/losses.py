@@ -9,7 +9,7 @@ from jax import lax
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
 from mlax_tutorial.nn.kinds import integer, probability
-from mlax_tutorial.nn.numeric import accumulator, varying_like
+from mlax_tutorial.nn.numeric import accumulator, is_array, is_floating, is_integer, varying_like
 
 
 @functools.partial(jax.jit, static_argnames=("chunk_size", "label_smoothing", "precision"))
@@ -19,7 +19,8 @@ def chunked_cross_entropy(
     """The mean cross entropy of ``hidden @ kernel``, whose logits never exist whole, not in the backward pass either.
 
     A chunk of tokens at a time: memory ``O(chunk_size * vocab)`` in place of ``O(tokens * vocab)``. The backward pass computes
-    each chunk's logits once more. Logits and sums are float32 for half precision.
+    each chunk's logits once more, and holds little more than these and the gradient of the kernel. For half precision, logits,
+    sums and that gradient are float32.
 
     Args:
       hidden: ``(..., features)``, floating: what the last layer before the logits gives.
@@ -27,7 +28,7 @@ def chunked_cross_entropy(
       labels: ``(...)``, integers. One outside of ``0, …, vocab - 1`` makes the loss NaN, unless its weight is 0.
       weights: ``(...)``, numbers or Booleans, how much each token counts; by default all alike. What ``hidden`` and ``labels``
         hold where it is 0 has no influence.
-      chunk_size: how many tokens at a time.
+      chunk_size: how many tokens at a time; all, if there are fewer.
       label_smoothing: how much of the labels' probability is spread over all ids.
       precision: of the products, see ``jax.lax.Precision``.
 
@@ -35,7 +36,7 @@ def chunked_cross_entropy(
       ``sum(weights * loss) / sum(weights)``, a scalar; 0 if the weights are all 0.
 
     Raises:
-      ValueError: if the shapes do not fit, ``chunk_size`` is no integer of at least 1, or ``label_smoothing`` not in [0, 1].
+      ValueError: if shapes or dtypes do not fit, ``chunk_size`` is no integer of at least 1, or ``label_smoothing`` not in [0, 1].
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -48,11 +49,15 @@ def chunked_cross_entropy(
     """
     checked("chunked_cross_entropy: chunk_size", integer, chunk_size)
     checked("chunked_cross_entropy: label_smoothing", probability, label_smoothing)
-    features, vocab = kernel.shape
-    if hidden.shape != (*labels.shape, features) or (weights is not None and weights.shape != labels.shape):
-        got = ", ".join(map(describe, (hidden, kernel, labels, *([] if weights is None else [weights]))))
-        wanted = "hidden (..., features), kernel (features, vocab), labels and weights (...)"
+    arrays = hidden, kernel, labels, *([] if weights is None else [weights])
+    fit = is_floating(hidden) and is_floating(kernel) and is_integer(labels) and is_array(arrays[-1])
+    fit = fit and kernel.ndim == 2 and hidden.shape == (*labels.shape, kernel.shape[0])
+    if not fit or (weights is not None and weights.shape != labels.shape):
+        wanted = "hidden (..., features) and kernel (features, vocab), floating, labels (...), integers, and weights (...)"
+        got = ", ".join(map(describe, arrays))
         raise ValueError(f"chunked_cross_entropy: expects {wanted}, got {got}.")
+    features, vocab = kernel.shape
+    chunk_size = min(chunk_size, max(labels.size, 1))  # few tokens are not padded to a whole chunk
     labels = labels.astype(jnp.int32)  # int8 cannot hold vocab, which stands for what is no label
     wide = accumulator(hidden.dtype)
     weights = jnp.ones(labels.shape, wide) if weights is None else weights.astype(wide)
@@ -71,9 +76,9 @@ def chunked_cross_entropy(
         logits = jnp.matmul(
             hidden, kernel.astype(hidden.dtype), precision=precision, preferred_element_type=wide
         )
-        places = jnp.where(labels < 0, vocab, labels)[:, None]
-        own = jnp.take_along_axis(logits, places, axis=-1, mode="fill", fill_value=jnp.nan)[:, 0]
-        wanted = (1 - label_smoothing) * own + label_smoothing * jnp.mean(logits, axis=-1)
+        wanted = _own(logits, labels)
+        if label_smoothing:  # 0 times the mean would be NaN where a logit is minus infinity
+            wanted = (1 - label_smoothing) * wanted + label_smoothing * jnp.mean(logits, axis=-1)
         loss = jax.nn.logsumexp(logits, axis=-1) - wanted
         return total + jnp.sum(jnp.where(counts, weights * loss, jnp.zeros_like(loss))), None
 
@@ -83,3 +88,18 @@ def chunked_cross_entropy(
     )
     sum_of_weights = jnp.sum(weights)
     return total / jnp.where(sum_of_weights == 0, jnp.ones_like(sum_of_weights), sum_of_weights)
+
+
+@jax.custom_jvp
+def _own(logits, labels):
+    """The logit of each label; NaN for what is none."""
+    places = jnp.where(labels < 0, logits.shape[-1], labels)[:, None]
+    return jnp.take_along_axis(logits, places, axis=-1, mode="fill", fill_value=jnp.nan)[:, 0]
+
+
+@_own.defjvp
+def _own_jvp(primals, tangents):
+    """By a comparison: the transpose of a gather is a scatter, which needs an array of its own, as large as the logits."""
+    (logits, labels), (tangent, _) = primals, tangents
+    own = labels[:, None] == lax.broadcasted_iota(labels.dtype, logits.shape, 1)
+    return _own(logits, labels), jnp.sum(jnp.where(own, tangent, jnp.zeros_like(tangent)), axis=-1)

@@ -29,7 +29,7 @@ from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional
 from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import accumulator, canonical, is_array, is_floating, varying_like
+from mlax_tutorial.nn.numeric import accumulator, canonical, is_floating, is_integer, varying_like
 
 OPTIONS = ("causal", "window", "accum_dtype", "precision")
 
@@ -451,8 +451,7 @@ def _fits(sizes, wanted):
 
 def check_steps(refuse, name: str, ids, batch, length: int, mend: str) -> None:
     """Have integers refused that are not one for each of ``length`` steps, for all rows or for each row of the batch."""
-    integers = is_array(ids) and jnp.issubdtype(ids.dtype, jnp.integer)
-    if not integers or ids.shape[-1:] != (length,):
+    if not is_integer(ids) or ids.shape[-1:] != (length,):
         refuse(f"{name} expect integers of shape (..., {length}), got {describe(ids)}: {mend}.")
     if ids.ndim > len(batch) + 1 or not _fits(ids.shape[-2::-1], batch[::-1]):
         refuse(f"{name} expect the batch axes {batch}, got {describe(ids)}.")

@@ -107,3 +107,8 @@ def key_bits(leaf):
 def is_floating(leaf) -> bool:
     """Whether ``leaf`` is an array, or the outline of one, of floating-point numbers."""
     return is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+
+
+def is_integer(leaf) -> bool:
+    """Whether ``leaf`` is an array, or the outline of one, of integers."""
+    return is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.integer)

@@ -1,7 +1,10 @@
 """Cross entropy in chunks equals the whole, and never holds all logits."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
+import jax.test_util
 import numpy as np
 import optax
 import pytest
@@ -72,9 +75,59 @@ def test_logits_never_exist_whole():
     assert compiled.lower(*many).compile().memory_analysis().temp_size_in_bytes < 512 * 1024 * 4 / 2
 
 
-def test_shapes_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"^chunked_cross_entropy: expects hidden .*, got float32\[3,7,5\]"):
-        chunked_cross_entropy(HIDDEN, KERNEL.T, LABELS)
+@pytest.mark.parametrize("chunk_size", [16, 64])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_backward_pass_holds_one_chunk_and_the_gradient_of_the_kernel(chunk_size, smoothing):
+    def loss(*args):
+        return chunked_cross_entropy(*args, chunk_size=chunk_size, label_smoothing=smoothing)
+
+    many = jnp.ones((512, 2)), jnp.ones((2, 4096)), jnp.zeros(512, jnp.int32)
+    chunk, kernel = chunk_size * 4096 * 4, 2 * 4096 * 4
+    for function, more in ((loss, 0), (jax.grad(loss, (0, 1)), kernel)):
+        memory = jax.jit(function).lower(*many).compile().memory_analysis()
+        assert memory.temp_size_in_bytes < 1.1 * chunk + more
+
+
+def test_few_tokens_are_not_padded_to_a_chunk():
+    def memory(chunk_size):
+        loss = jax.jit(functools.partial(chunked_cross_entropy, chunk_size=chunk_size))
+        return loss.lower(HIDDEN, KERNEL, LABELS).compile().memory_analysis().temp_size_in_bytes
+
+    assert memory(10**6) == memory(LABELS.size)
+    assert chunked_cross_entropy(HIDDEN[:0], KERNEL, LABELS[:0]) == 0
+
+
+def test_ids_that_cannot_come_have_logits_of_minus_infinity():
+    kernel = jnp.array([[1.0, 2.0, -jnp.inf]])
+    loss = chunked_cross_entropy(jnp.ones((1, 1)), kernel, jnp.array([0]))
+    np.testing.assert_allclose(loss, np.log(1 + np.e), rtol=1e-6)
+    assert chunked_cross_entropy(jnp.ones((1, 1)), kernel, jnp.array([2])) == jnp.inf
+
+
+def test_derivatives_forward_and_of_second_order():
+    def loss(hidden, kernel):
+        return chunked_cross_entropy(hidden, kernel, LABELS, chunk_size=4, label_smoothing=0.1)
+
+    jax.test_util.check_grads(loss, (HIDDEN, KERNEL), order=2, atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "got"),
+    {
+        "transposed": ((HIDDEN, KERNEL.T, LABELS), r"float32\[3,7,5\], float32\[13,5\]"),
+        "a kernel of one axis": ((HIDDEN, KERNEL[0], LABELS), r"float32\[3,7,5\], float32\[13\]"),
+        "labels that would be cut off": ((HIDDEN, KERNEL, LABELS + 0.7), r".*float32\[3,7\]"),
+        "Booleans": ((HIDDEN, KERNEL, LABELS > 3), r".*bool\[3,7\]"),
+        "a list": ((HIDDEN, KERNEL, LABELS.tolist()), ".*a list of length 3"),
+        "integers": ((HIDDEN.astype(int), KERNEL, LABELS), r"int32\[3,7,5\]"),
+        "weights of another shape": ((HIDDEN, KERNEL, LABELS, WEIGHTS[0]), r".*float32\[7\]"),
+    }.values(),
+)
+def test_what_does_not_fit(arrays, got):
+    with pytest.raises(
+        ValueError, match=rf"^chunked_cross_entropy: expects hidden .* weights \(\.\.\.\), got {got}"
+    ):
+        chunked_cross_entropy(*arrays)
 
 
 @pytest.mark.parametrize(
