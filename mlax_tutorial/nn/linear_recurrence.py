@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.numeric import accumulator, varying_like
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import axis_from_the_end, boolean
+from mlax_tutorial.nn.numeric import accumulator, is_array, varying_like
 
 
 @functools.partial(jax.jit, static_argnames=("associative", "axis"), inline=True)
@@ -15,7 +18,7 @@ def linear_recurrence(a, b, initial=None, *, associative: bool = False, axis: in
 
     Args:
       a, b: of one shape, floating or complex.
-      initial: the state before the first step, ``(..., features)``; zeros by default.
+      initial: the state before the first step, ``(..., features)``, complex only if ``a`` or ``b`` is; zeros by default.
       associative: by ``lax.associative_scan``, in ``log(time)`` rounds, with about twice the work: faster where the device has room
         for all steps at once. By default step by step.
       axis: of the time, counted from the end.
@@ -23,6 +26,9 @@ def linear_recurrence(a, b, initial=None, *, associative: bool = False, axis: in
     Returns:
       ``(h, last)``: the states in the dtype of ``b``, or complex if ``a`` is; and the last one, ``(..., features)``, in float32 for
       half precision, which is also how states are computed. Handed on as ``initial``, it goes on from there.
+
+    Raises:
+      ValueError: if shapes or dtypes do not fit, or ``axis`` is no negative integer, or none of theirs.
 
     Example:
       >>> import jax.numpy as jnp
@@ -33,6 +39,9 @@ def linear_recurrence(a, b, initial=None, *, associative: bool = False, axis: in
     References: Blelloch, *Prefix Sums and Their Applications* (1990); Martin and Cundy, *Parallelizing Linear Recurrent Neural Nets
     Over Sequence Length* (2018).
     """
+    checked("linear_recurrence: associative", boolean, associative)
+    checked("linear_recurrence: axis", axis_from_the_end, axis)
+    _check(a, b, initial, axis)
     dtype = a.dtype if jnp.iscomplexobj(a) and not jnp.iscomplexobj(b) else b.dtype
     wide = accumulator(dtype)
     a, b = (jnp.moveaxis(x.astype(wide), axis, 0) for x in (a, b))
@@ -45,3 +54,30 @@ def linear_recurrence(a, b, initial=None, *, associative: bool = False, axis: in
         state = varying_like(state, a, b)
         _, h = lax.scan(lambda h, each: (each[0] * h + each[1],) * 2, state, (a, b))
     return jnp.moveaxis(h, 0, axis).astype(dtype), h[-1] if len(h) else state
+
+
+def _check(a, b, initial, axis):
+    for name, array in (("a", a), ("b", b)) + (() if initial is None else (("initial", initial),)):
+        if not is_array(array) or not jnp.issubdtype(array.dtype, jnp.inexact):
+            wanted = "an array of floating-point or complex numbers"
+            raise ValueError(
+                f"linear_recurrence: {name} must be {wanted}, got {describe(array)}: convert it."
+            )
+    if a.shape != b.shape:
+        mend = "jnp.broadcast_to makes them so"
+        raise ValueError(
+            f"linear_recurrence: a and b must be of one shape, got {describe(a)} and {describe(b)}: {mend}."
+        )
+    if a.ndim < -axis:
+        raise ValueError(f"linear_recurrence: axis {axis} must be one of a and b, got {describe(a)}.")
+    if initial is None:
+        return
+    state = a.shape[:axis] + a.shape[axis:][1:]
+    if initial.shape != state:
+        wanted = f"of shape {state}, that of one step of {describe(b)}"
+        raise ValueError(f"linear_recurrence: initial must be {wanted}, got {describe(initial)}.")
+    if jnp.iscomplexobj(initial) and not jnp.iscomplexobj(a) and not jnp.iscomplexobj(b):
+        mend = "make b complex"
+        raise ValueError(
+            f"linear_recurrence: initial must be real, as a and b are, got {describe(initial)}: {mend}."
+        )
