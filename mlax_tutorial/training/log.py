@@ -1,6 +1,8 @@
 """A log of a training, which nobody waits for."""
 
+import functools
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any, Self
@@ -9,6 +11,12 @@ import jax
 import numpy as np
 
 from mlax_tutorial._beside import written_beside
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked, optional
+from mlax_tutorial.nn.kinds import integer
+from mlax_tutorial.nn.numeric import is_array, is_real
+
+_from_0 = functools.partial(integer, minimum=0)
 
 
 class Log:
@@ -25,6 +33,9 @@ class Log:
       path: of the file; its directory must exist.
       after: a training that is resumed from its checkpoint of this step does later ones again: drop their lines. By default
         all lines stay, but for a last one that is not whole.
+
+    Raises:
+      ValueError: if the file is there and is no log, or ``after`` is no integer of at least 0.
 
     Example:
       >>> import jax.numpy as jnp, tempfile
@@ -44,14 +55,14 @@ class Log:
     def __init__(self, path: str | os.PathLike, after: int | None = None):
         self.path, self._late = Path(path), None
         self.step = 0  # the last one that was given to it
+        after = checked("Log: after", optional(_from_0), after)
         lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        kept = [
-            line
-            for line in lines
-            if line.endswith(b"\n") and (after is None or json.loads(line)["step"] <= after)
-        ]
+        *whole, torn = lines if lines and not lines[-1].endswith(b"\n") else [*lines, b""]
+        if torn[: len(_BEGIN)] != _BEGIN[: len(torn)]:  # another file, which would lose it
+            self._refuse(len(lines), torn)
+        kept = [line for i, line in enumerate(whole) if after is None or self._step_of(i + 1, line) <= after]
         if kept:
-            self.step = json.loads(kept[-1])["step"]
+            self.step = self._step_of(len(kept), kept[-1])
         self._file = None
         if jax.process_index() == 0:
             if kept != lines:
@@ -60,8 +71,26 @@ class Log:
             self._file = open(self.path, "ab", buffering=0)
 
     def write(self, step: int, values: dict[str, Any]) -> None:
-        """Take the values of a step, arrays or trees of arrays by name; write those of the step before."""
-        late, self._late, self.step = self._late, (step, values), step
+        """Take the values of a step, arrays or trees of arrays by name; write those of the step before.
+
+        What is on the host is copied, and may be changed at once. What is on a device is kept until it is written: do not donate
+        it to the next step.
+
+        Raises:
+          ValueError: if ``step`` is no integer of at least 0, ``values`` is no dict, has a ``"step"`` itself or holds what is
+            neither number nor text, the log is closed, or arrays of the step before were donated.
+        """
+        step = checked("Log.write: step", _from_0, step)
+        if not isinstance(values, dict) or "step" in values:
+            wanted = 'a dict of values by name, none of them "step", which is an argument of its own'
+            raise ValueError(f"Log.write: values must be {wanted}, got {describe(values)}.")
+        values = _kept(values, "")
+        if self._file is not None and self._file.closed:
+            raise ValueError(
+                f"Log.write: {self.path} is closed, got step {step}: make a new Log, which goes on with it."
+            )
+        late, self.step = self._late, step
+        self._late = None if self._file is None else (step, values)  # the other processes need not keep them
         self._write(late)
 
     def flush(self) -> None:
@@ -71,15 +100,34 @@ class Log:
 
     def close(self) -> None:
         """Flush, and close the file. The end of a ``with`` block does so, too, also after an error."""
-        self.flush()
-        if self._file is not None:
-            self._file.close()
+        try:
+            self.flush()
+        finally:
+            if self._file is not None:
+                self._file.close()
 
     def _write(self, late):
-        if late is not None and self._file is not None:
+        if late is not None:
             step, values = late
+            if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in jax.tree.leaves(values)):
+                mend = "they are written one step late, so give the log copies, by jnp.copy, or call flush"
+                raise ValueError(f"Log: arrays of step {step} were donated before they were written: {mend}.")
             plain = jax.tree.map(_plain, jax.device_get(values))
             self._file.write((json.dumps({"step": step, **plain}, allow_nan=False) + "\n").encode())
+
+    def _step_of(self, number, line):
+        try:
+            found = json.loads(line)["step"]
+        except (ValueError, TypeError, KeyError):
+            found = None
+        return found if type(found) is int else self._refuse(number, line)
+
+    def _refuse(self, number, line):
+        wanted = 'JSON with an integer "step", as a Log writes it'
+        got = f"{line[:60]!r}{'…' if len(line) > 60 else ''}"
+        raise ValueError(
+            f"Log: line {number} of {self.path} must be {wanted}, got {got}: is this another file?"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -88,8 +136,30 @@ class Log:
         self.close()
 
 
+_BEGIN = b'{"step":'
+
+
+def _kept(value, place):
+    """The same, checked, and independent of what happens on the host from now on."""
+    if isinstance(value, dict):
+        return {str(name): _kept(item, f"{place}[{name!r}]") for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_kept(item, f"{place}[{i}]") for i, item in enumerate(value)]
+    if value is None or isinstance(value, (str, bool, int, float, np.str_)):
+        return value
+    text = isinstance(value, np.ndarray) and value.dtype.kind == "U"
+    if not text and not (is_array(value) and (is_real(value.dtype) or value.dtype == bool)):
+        wanted = "numbers, Booleans or text, alone, in arrays, dicts, lists or tuples"
+        raise ValueError(f"Log.write: values{place} must be {wanted}, got {describe(value)}.")
+    return value if isinstance(value, jax.Array) else np.array(value)
+
+
 def _plain(leaf):
+    if isinstance(leaf, (str, bool, int)):
+        return leaf
+    if isinstance(leaf, float):
+        return leaf if math.isfinite(leaf) else None
     array = np.asarray(leaf)
-    if array.dtype.kind in "biuUS" or np.isfinite(array).all():
+    if array.dtype.kind in "biuU" or np.isfinite(array).all():
         return array.tolist()
     return np.where(np.isfinite(array), array.astype(object), None).tolist()

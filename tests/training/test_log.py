@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +50,84 @@ def test_an_error_leaves_what_was_given_to_it(tmp_path):
         log.write(1, {"loss": 1})
         raise KeyError
     assert lines(tmp_path / "log") == [{"step": 1, "loss": 1}]
+
+
+def test_what_is_on_the_host_may_change_at_once(tmp_path):
+    values = {"loss": 1.0, "norms": np.ones(2), "counts": [1, (2, np.int8(3))]}
+    with training.Log(tmp_path / "log") as log:
+        log.write(np.int64(1), values)
+        values["norms"][:], values["loss"] = 9, 2.0
+        values["counts"].append(4)
+    assert lines(tmp_path / "log") == [{"step": 1, "loss": 1.0, "norms": [1.0, 1.0], "counts": [1, [2, 3]]}]
+
+
+def test_arrays_that_were_donated_are_named_and_the_file_is_closed(tmp_path):
+    log, norms = training.Log(tmp_path / "log"), jnp.ones(3)
+    log.write(1, {"norms": norms})
+    norms.delete()  # as donating does
+    with pytest.raises(
+        ValueError, match="^Log: arrays of step 1 were donated before they were written: .*jnp.copy"
+    ):
+        log.close()
+    with pytest.raises(ValueError, match=r"^Log\.write: .*log is closed, got step 2: make a new Log"):
+        log.write(2, {})
+
+
+def test_processes_that_do_not_write_keep_no_arrays(tmp_path, monkeypatch):
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    log, norms = training.Log(tmp_path / "log"), jnp.ones(3)
+    kept = weakref.ref(norms)
+    log.write(1, {"norms": norms})
+    del norms
+    assert kept() is None and log.step == 1 and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "values", "message"),
+    [
+        (1.5, {}, r"step must be an integer of at least 0, got 1\.5"),
+        (None, {}, "step must be an integer of at least 0, got None"),
+        (-1, {}, "step must be an integer of at least 0, got -1"),
+        (
+            1,
+            {"step": 9},
+            "values must be a dict .* none of them \"step\", .*, got a dict with keys \\['step'\\]",
+        ),
+        (1, [1], "values must be a dict of values by name, .*, got a list of length 1"),
+        (1, 0.5, r"values must be a dict of values by name, .*, got float 0\.5"),
+        (1, {"a": {"b": [1, 1j]}}, r"values\['a'\]\['b'\]\[1\] must be numbers, .*, got complex 1j"),
+        (1, {"a": jax.random.key(0)}, r"values\['a'\] must be numbers, .*, got key<fry>\[\]"),
+        (1, {"a": b"x"}, r"values\['a'\] must be numbers, Booleans or text, .*, got bytes b'x'"),
+        (1, {"a": {1}}, r"values\['a'\] must be numbers, .*, got set \{1\}"),
+    ],
+)
+def test_what_cannot_be_a_line_is_refused_at_once(tmp_path, step, values, message):
+    with training.Log(tmp_path / "log") as log:
+        log.write(0, {"a": 1})
+        with pytest.raises(ValueError, match=rf"^Log\.write: {message}"):
+            log.write(step, values)
+    assert lines(tmp_path / "log") == [{"step": 0, "a": 1}]
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello\n", b'{"loss": 1}\n', b"\xff\xfe\n", b"\n", b"7\n", b'{"step": "a"}\n', b"no line"]
+)
+def test_another_file_is_refused_and_stays(tmp_path, content):
+    path = tmp_path / "log"
+    path.write_bytes(content)
+    with pytest.raises(
+        ValueError, match='^Log: line 1 of .*log must be JSON with an integer "step", .*, got b'
+    ):
+        training.Log(path)
+    assert path.read_bytes() == content
+
+
+def test_a_broken_line_in_the_middle_is_named(tmp_path):
+    (tmp_path / "log").write_text('{"step": 1}\nnot JSON\n{"step": 3}\n')
+    with pytest.raises(ValueError, match="^Log: line 2 of .*, got b'not JSON"):
+        training.Log(tmp_path / "log", after=2)
+    with pytest.raises(ValueError, match=r"^Log: after must be an integer of at least 0, got 0\.5"):
+        training.Log(tmp_path / "log", after=0.5)
 
 
 KILLED = """
