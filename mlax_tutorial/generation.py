@@ -5,16 +5,24 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, optional
+from mlax_tutorial.nn.hyperparameters import checked, optional, show
 from mlax_tutorial.nn.kinds import integer
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator, key_bits, varying_like
+from mlax_tutorial.nn.numeric import (
+    accumulator,
+    is_array,
+    is_floating,
+    is_integer,
+    is_real,
+    key_bits,
+    varying_like,
+)
 
 
-@functools.partial(jax.jit, static_argnames="top_k")
 def sample(key, logits, temperature=1.0, top_k: int | None = None, top_p=None):
     """Draw an id from logits: ``(..., vocab) -> (...)``, int32.
 
@@ -27,7 +35,8 @@ def sample(key, logits, temperature=1.0, top_k: int | None = None, top_p=None):
         and ``top_k``; may be traced, one number or one for each row.
 
     Raises:
-      ValueError: if ``top_k`` is no integer of at least 1.
+      ValueError: if ``logits`` are not floating, ``top_k`` is no integer of at least 1, ``temperature`` no finite number of at
+        least 0, or ``top_p`` not in [0, 1]. At the numbers in JAX's arrays nobody looks, since that would wait for the device.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -39,7 +48,15 @@ def sample(key, logits, temperature=1.0, top_k: int | None = None, top_p=None):
     References: Fan, Lewis and Dauphin, *Hierarchical Neural Story Generation* (2018), for ``top_k``; Holtzman et al., *The Curious
     Case of Neural Text Degeneration* (2020), for ``top_p``.
     """
-    checked("sample: top_k", optional(integer), top_k)
+    if not is_floating(logits) or 0 in logits.shape[-1:] or not logits.ndim:
+        wanted = "floating-point numbers of shape (..., vocab)"
+        raise ValueError(f"sample: logits expect {wanted}, got {describe(logits)}.")
+    temperature, top_k, top_p = _checked("sample", temperature, top_k, top_p, logits.shape[:-1])
+    return _sample(key, logits, temperature, top_k, top_p)
+
+
+@functools.partial(jax.jit, static_argnames="top_k")
+def _sample(key, logits, temperature, top_k, top_p):
     dtype = accumulator(logits.dtype)
 
     def each(number):
@@ -63,7 +80,35 @@ def sample(key, logits, temperature=1.0, top_k: int | None = None, top_p=None):
     return jnp.take_along_axis(order, drawn, axis=-1)[..., 0].astype(jnp.int32)
 
 
-@functools.partial(jax.jit, static_argnames=("length", "stop", "padding", "top_k"))
+def _checked(name, temperature, top_k, top_p, batch):
+    top_k = checked(f"{name}: top_k", optional(integer), top_k)
+    temperature = _numbers(f"{name}: temperature", temperature, batch, np.inf, "finite and at least 0")
+    return (
+        temperature,
+        top_k,
+        None if top_p is None else _numbers(f"{name}: top_p", top_p, batch, 1, "in [0, 1]"),
+    )
+
+
+def _numbers(name, value, batch, most, wanted):
+    """An array, whose numbers are looked at unless they are on the device or traced."""
+    array = value if isinstance(value, jax.Array) else np.asarray(value)
+    fits = is_real(array.dtype) and _fits(array.shape, batch)
+    if fits and not isinstance(value, jax.Array):
+        fits = ((array >= 0) & (array <= most) & np.isfinite(array)).all()
+    if not fits:
+        shape = "one number" + (f", or numbers of shape {batch}" if batch else "")
+        got = describe(value) if is_array(value) and value.shape else show(value)
+        raise ValueError(f"{name} must be {shape}, {wanted}, got {got}.")
+    return array
+
+
+def _fits(shape, batch):
+    return len(shape) <= len(batch) and all(
+        size in (1, wanted) for size, wanted in zip(shape[::-1], batch[::-1])
+    )
+
+
 def generate(
     model: Layer, trainables: Any, non_trainables: Any, prompt, lengths=None, *, length: int, key, stop: int | None = None,
     padding: int = 0, temperature=1.0, top_k: int | None = None, top_p=None,
@@ -88,7 +133,8 @@ def generate(
       temperature, top_k, top_p: as for :func:`sample`.
 
     Raises:
-      ValueError: if the prompt holds no integers, or is longer than ``length``.
+      ValueError: if the prompt holds no integers, or is longer than ``length``; ``lengths`` are no integers of the shape of the
+        batch; ``length``, ``stop`` or ``padding`` is no id or size, or ``stop`` none of the model's; or as :func:`sample`.
       LayerError: if a layer does not decode.
 
     Example:
@@ -99,11 +145,30 @@ def generate(
       >>> generate(model, *variables, prompt, length=6, key=jax.random.key(1))[0, :3].tolist()
       [1, 2, 3]
     """
-    given = prompt.shape[-1] if prompt.ndim else 0
-    if not jnp.issubdtype(prompt.dtype, jnp.integer) or not 1 <= given <= length:
+    length = checked("generate: length", integer, length)
+    from_0 = functools.partial(integer, minimum=0)
+    stop = checked("generate: stop", optional(from_0), stop)
+    padding = checked("generate: padding", from_0, padding)
+    given = prompt.shape[-1] if is_integer(prompt) and prompt.ndim else 0
+    if not 1 <= given <= length:
         mend = f"ids of shape (..., steps), 1 to length={length} steps"
         raise ValueError(f"generate: prompt expects {mend}, got {describe(prompt)}.")
-    batch, start = prompt.shape[:-1], given if lengths is None else 1
+    batch = prompt.shape[:-1]
+    if lengths is not None:
+        lengths = lengths if is_array(lengths) else np.asarray(lengths)
+        if not is_integer(lengths) or not _fits(lengths.shape, batch):
+            raise ValueError(f"generate: lengths expect integers of shape {batch}, got {describe(lengths)}.")
+    temperature, top_k, top_p = _checked("generate", temperature, top_k, top_p, batch)
+    more = {"length": length, "stop": stop, "padding": padding, "top_k": top_k}
+    return _generate(model, trainables, non_trainables, prompt, lengths, key, temperature, top_p, **more)
+
+
+@functools.partial(jax.jit, static_argnames=("length", "stop", "padding", "top_k"))
+def _generate(
+    model, trainables, non_trainables, prompt, lengths, key, temperature, top_p, *, length, stop, padding, top_k
+):  # fmt: skip
+    *batch, given = prompt.shape
+    start = given if lengths is None else 1
     lengths = jnp.asarray(given if lengths is None else lengths, jnp.int32)
     lengths = jnp.broadcast_to(jnp.clip(lengths, 1, given), batch)
     prompt = prompt.astype(jnp.int32)
@@ -114,12 +179,14 @@ def generate(
 
     def step(carry, each):
         (logits, cache, ended), (place, token, key) = carry, each
-        drawn = sample(key, logits, temperature, top_k, top_p)
+        drawn = sample(key, logits, temperature, top_k, top_p)  # which checks the logits, too
         token = jnp.where(place < lengths, token, jnp.where(ended, padding, drawn))
         ended = ended if stop is None else ended | ((place >= lengths) & (token == stop))
         return (*read(token[..., None], cache), ended), token
 
     first = read(prompt[..., :start], model.init_cache(prompt[..., :1], length))
+    if stop is not None and stop >= (vocab := first[0].shape[-1]):
+        raise ValueError(f"generate: stop must be one of the {vocab} ids of the model, got {stop}.")
     known = jnp.pad(prompt, [(0, 0)] * len(batch) + [(0, length - given)])
     places = jnp.arange(start, length, dtype=jnp.int32)
     each = places, jnp.moveaxis(known[..., start:], -1, 0), jax.random.split(key, length)[start:]

@@ -117,6 +117,75 @@ def test_what_is_refused():
         generate(nn.Series(nn.Embed(3, 4), nn.LayerNorm(axes=2)), {}, (), PROMPT, length=9, key=KEY)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": -1.0}, "temperature must be one number, finite and at least 0, got -1.0"),
+        ({"temperature": float("nan")}, "temperature must be one number, finite and at least 0, got nan"),
+        ({"temperature": np.inf}, "temperature must be one number, finite and at least 0, got inf"),
+        ({"temperature": "a"}, "temperature must be one number, finite and at least 0, got 'a'"),
+        ({"temperature": None}, "temperature must be one number, finite and at least 0, got None"),
+        ({"temperature": jnp.ones(3)}, r"temperature must be one number, .*, got float32\[3\]"),
+        ({"top_p": 1.5}, r"top_p must be one number, in \[0, 1\], got 1\.5"),
+        ({"top_p": -0.1}, r"top_p must be one number, in \[0, 1\], got -0\.1"),
+        ({"top_p": np.float32("nan")}, "top_p must be one number, .*nan"),
+        ({"top_k": 2.0}, "top_k must be an integer of at least 1, got 2.0"),
+        ({"top_k": True}, "top_k must be an integer of at least 1, got True"),
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=f"^sample: {message}"):
+        sample(KEY, LOGITS, **options)
+    model = MODELS["recurrent"]
+    with pytest.raises(ValueError, match=f"^generate: {message}"):
+        generate(model, *model.init(KEY, PROMPT[0]), PROMPT[0], length=5, key=KEY, **options)
+
+
+def test_numbers_may_be_traced_and_a_size_may_be_jaxs():
+    def draw(temperature, top_p):
+        return sample(KEY, LOGITS, temperature, top_p=top_p)
+
+    assert jax.jit(draw)(0.5, 0.9) == draw(0.5, 0.9) == draw(jnp.float32(0.5), np.float64(0.9))
+    assert sample(KEY, LOGITS, top_k=jnp.int32(2)) == sample(KEY, LOGITS, top_k=2)
+
+
+@pytest.mark.parametrize(
+    ("logits", "got"),
+    [
+        (jnp.arange(4), r"int32\[4\]"),
+        (jnp.float32(1), r"float32\[\]"),
+        (jnp.zeros((3, 0)), r"float32\[3,0\]"),
+        ([0.0, 1.0], "a list of length 2"),
+    ],
+)
+def test_logits_that_are_none_are_refused(logits, got):
+    with pytest.raises(ValueError, match=rf"^sample: logits expect .* of shape \(\.\.\., vocab\), got {got}"):
+        sample(KEY, logits)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stop": 1.0}, r"stop must be an integer of at least 0, got 1\.0"),
+        ({"stop": (1, 2)}, r"stop must be an integer of at least 0, got \(1, 2\)"),
+        ({"stop": -1}, "stop must be an integer of at least 0, got -1"),
+        ({"stop": VOCAB}, "stop must be one of the 11 ids of the model, got 11"),
+        ({"padding": 1.5}, r"padding must be an integer of at least 0, got 1\.5"),
+        ({"length": 9.0}, r"length must be an integer of at least 1, got 9\.0"),
+        ({"prompt": [[1, 2]]}, "prompt expects ids .*, got a list of length 1"),
+        ({"prompt": PROMPT + 0.7}, r"prompt expects ids .*, got float32\[3,4\]"),
+        ({"lengths": jnp.array([1.7, 2, 3])}, r"lengths expect integers of shape \(3,\), got float32\[3\]"),
+        ({"lengths": jnp.array([1, 2])}, r"lengths expect integers of shape \(3,\), got int32\[2\]"),
+        ({"lengths": [True, True, True]}, r"lengths expect integers of shape \(3,\), got bool\[3\]"),
+    ],
+)
+def test_prompts_and_ids_that_are_none_are_refused(options, message):
+    model = MODELS["recurrent"]
+    options = {"prompt": PROMPT, "length": 9, "key": KEY} | options
+    with pytest.raises(ValueError, match=f"^generate: {message}"):
+        generate(model, *model.init(KEY, PROMPT), **options)
+
+
 def test_prompts_and_keys_of_their_own_on_several_devices():
     mesh = jax.make_mesh((2,), ("data",), axis_types=(AxisType.Auto,))
     model = nn.Series(nn.Embed(VOCAB, 4), nn.Recurrent(nn.GRUCell(4)), nn.Linear(VOCAB))
