@@ -459,9 +459,13 @@ def check_steps(refuse, name: str, ids, batch, length: int, mend: str) -> None:
 
 def check_masks(refuse, mask, bias, segments, batch, heads: int, queries: int, keys: int) -> None:
     """Have a mask, a bias or segments refused, in words, that do not fit."""
-    for ids, length in zip(_pair(segments), (queries, keys)):
-        if ids is None:
-            continue
+    pair = () if segments is None else _pair(segments)
+    if segments is not None and (
+        len(pair) != 2 or any(ids is None for ids in pair)
+    ):  # half a pair forbids nothing
+        wanted = "one array, or a pair: those of the queries and those of the keys"
+        refuse(f"segments expect {wanted}, got ({', '.join(map(describe, pair))}).")
+    for ids, length in zip(pair, (queries, keys)):
         check_steps(refuse, "segments", ids, batch, length, "where queries and keys differ, give a pair")
     each_head = "for one mask a head, give bias=jnp.where(mask, 0.0, -jnp.inf)"
     if mask is not None and getattr(mask, "dtype", None) != jnp.bool_:

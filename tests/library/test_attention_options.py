@@ -301,6 +301,18 @@ WRONG = {
         lambda: attention.attend(X[..., None], X[..., None], X[..., None], segments=[[0, 0, 1, 1, 1]] * 2), ValueError,
         r"^attention: segments expect integers of shape \(\.\.\., 5\), got a list of length 2",
     ),
+    "segments of the keys alone": (  # which would switch them off
+        lambda: PLAIN.fwd(X, WEIGHTS, (), segments=(None, jnp.zeros((2, 5), int))), nn.LayerError,
+        r"segments expect one array, or a pair: .*, got \(None, int32\[2,5\]\)\.",
+    ),
+    "segments of the queries alone": (
+        lambda: PLAIN.fwd(X, WEIGHTS, (), segments=(jnp.zeros((2, 5), int), None)), nn.LayerError,
+        r"segments expect one array, or a pair: .*, got \(int32\[2,5\], None\)\.",
+    ),
+    "three segments": (
+        lambda: attention.attend_in_chunks(*[X[..., None]] * 3, segments=(jnp.zeros((2, 5), int),) * 3), ValueError,
+        r"^attention: segments expect one array, or a pair",
+    ),
     "positions without rotary_base": (
         lambda: PLAIN.fwd(X, WEIGHTS, (), positions=jnp.arange(5)), nn.LayerError, "positions are for rotary layers"
     ),
