@@ -8,8 +8,16 @@ itself. Put them in front of the model in training alone; under ``jax.jit`` they
         return augment.flip(flip_key, augment.crop(crop_key, images, padding=4))
 """
 
+import functools
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
+
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked, show
+from mlax_tutorial.nn.kinds import integer, integers, probability
+from mlax_tutorial.nn.numeric import is_array
 
 __all__ = ["crop", "erase", "flip"]
 
@@ -29,7 +37,8 @@ def crop(
       Images of the size, in the same dtype.
 
     Raises:
-      ValueError: if the images have not four axes, or the window is larger than what it is cut out of.
+      ValueError: if the images are no array of four axes, ``padding`` is no integer of at least 0, ``size`` no two integers of
+        at least 1, or the window is larger than what it is cut out of.
 
     Reference: He et al., *Deep Residual Learning for Image Recognition*, CVPR (2016), section 4.2.
 
@@ -40,7 +49,10 @@ def crop(
       (8, 32, 32, 3)
     """
     count, height, width, channels = _shape("crop", images)
-    size = size or (height, width)
+    padding = checked("crop: padding", _from_0, padding)
+    size = (height, width) if size is None else checked("crop: size", integers, size)
+    if len(size) != 2:
+        raise ValueError(f"crop: size must be a height and a width, got {show(size)}.")
     room = jnp.array([height + 2 * padding - size[0], width + 2 * padding - size[1]])
     if size[0] > height + 2 * padding or size[1] > width + 2 * padding:
         raise ValueError(
@@ -61,10 +73,10 @@ def flip(key: jax.Array, images: jax.Array, chance: float = 0.5) -> jax.Array:
     Args:
       key: a typed key.
       images: shape ``(n, height, width, channels)``.
-      chance: of each image to be turned.
+      chance: of each image to be turned; may be traced.
 
     Raises:
-      ValueError: if the images have not four axes.
+      ValueError: if the images are no array of four axes, or ``chance`` is not in [0, 1].
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -75,6 +87,7 @@ def flip(key: jax.Array, images: jax.Array, chance: float = 0.5) -> jax.Array:
              [3, 2]], dtype=int32)
     """
     count, *_ = _shape("flip", images)
+    chance = _unless_traced("flip: chance", probability, chance)
     turned = jax.random.bernoulli(key, chance, (count, 1, 1, 1))
     return jnp.where(turned, images[:, :, ::-1], images)
 
@@ -85,11 +98,11 @@ def erase(key: jax.Array, images: jax.Array, size: int, value: float = 0) -> jax
     Args:
       key: a typed key.
       images: shape ``(n, height, width, channels)``.
-      size: of the square, in pixels.
+      size: of the square, in pixels; may be traced.
       value: what is put there.
 
     Raises:
-      ValueError: if the images have not four axes.
+      ValueError: if the images are no array of four axes, or ``size`` is no integer of at least 0.
 
     Reference: DeVries and Taylor, *Improved Regularization of Convolutional Neural Networks with Cutout* (2017).
 
@@ -100,6 +113,7 @@ def erase(key: jax.Array, images: jax.Array, size: int, value: float = 0) -> jax
       True
     """
     count, height, width, _ = _shape("erase", images)
+    size = _unless_traced("erase: size", _from_0, size)
 
     def hidden(key, length):
         """Which of the places along an axis, of each image."""
@@ -113,7 +127,15 @@ def erase(key: jax.Array, images: jax.Array, size: int, value: float = 0) -> jax
     return jnp.where(square, jnp.asarray(value, images.dtype), images)
 
 
+_from_0 = functools.partial(integer, minimum=0)
+
+
 def _shape(name, images):
-    if images.ndim != 4:
-        raise ValueError(f"{name}: images must be of shape (n, height, width, channels), got {images.shape}.")
+    if not is_array(images) or len(images.shape) != 4:
+        wanted = "an array of shape (n, height, width, channels)"
+        raise ValueError(f"{name}: images must be {wanted}, got {describe(images)}.")
     return images.shape
+
+
+def _unless_traced(name: str, canonicalize: Callable, value):
+    return value if isinstance(value, jax.core.Tracer) else checked(name, canonicalize, value)

@@ -4,6 +4,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import integer
+from mlax_tutorial.nn.numeric import is_floating
 
 __all__ = ["Calibration", "calibration", "calibration_error", "confusion", "wilson"]
 
@@ -23,7 +29,8 @@ def confusion(predictions: jax.Array, labels: jax.Array, classes: int) -> jax.Ar
       Counts, int32, of shape ``(classes, classes)``: in row ``i`` the examples of class ``i``.
 
     Raises:
-      ValueError: if the shapes differ.
+      ValueError: if the shapes differ, the class numbers are neither integers nor Booleans, or ``classes`` is no integer from 1
+        to 46,340.
 
     Example:
       >>> import jax.numpy as jnp
@@ -32,7 +39,12 @@ def confusion(predictions: jax.Array, labels: jax.Array, classes: int) -> jax.Ar
       Array([[1, 1],
              [0, 2]], dtype=int32)
     """
-    predictions, labels = (jnp.asarray(numbers).astype(jnp.int32) for numbers in (predictions, labels))
+    if (classes := checked("confusion: classes", integer, classes)) > 46_340:
+        raise ValueError(
+            f"confusion: classes must be at most 46340, as pairs are counted in int32, got {classes}."
+        )
+    predictions = _class_numbers("confusion: predictions", predictions).astype(jnp.int32)
+    labels = _class_numbers("confusion: labels", labels).astype(jnp.int32)
     _check_shapes("confusion: predictions", predictions.shape, labels.shape)
     known = (0 <= predictions) & (predictions < classes) & (0 <= labels) & (labels < classes)
     cell = jnp.where(known, labels * classes + predictions, classes**2)  # outside, so dropped
@@ -60,7 +72,7 @@ def calibration(probabilities: jax.Array, labels: jax.Array, bins: int = 15) -> 
       A :class:`Calibration` of arrays of shape ``(bins,)``, counts int32 and the others float32, 0 in an empty bin.
 
     Raises:
-      ValueError: if the shapes do not fit.
+      ValueError: if shapes or dtypes do not fit, or ``bins`` is no integer of at least 1.
 
     Example:
       >>> import jax.numpy as jnp
@@ -69,7 +81,12 @@ def calibration(probabilities: jax.Array, labels: jax.Array, bins: int = 15) -> 
       >>> metrics.calibration(probabilities, jnp.array([0, 1, 0]), bins=2).accuracy
       Array([0.       , 0.6666667], dtype=float32)
     """
-    _check_shapes("calibration: labels", jnp.shape(labels), probabilities.shape[:-1])
+    bins = checked("calibration: bins", integer, bins)
+    if not is_floating(probabilities) or len(probabilities.shape) != 2 or not probabilities.shape[1]:
+        wanted = "an array of floating-point numbers, of shape (n, classes)"
+        raise ValueError(f"calibration: probabilities must be {wanted}, got {describe(probabilities)}.")
+    labels = _class_numbers("calibration: labels", labels)
+    _check_shapes("calibration: labels", labels.shape, probabilities.shape[:-1])
     confidence = jnp.max(probabilities, axis=-1).astype(jnp.float32)
     right = (jnp.argmax(probabilities, axis=-1) == labels).astype(jnp.float32)
     place = jnp.clip(jnp.ceil(confidence * bins).astype(jnp.int32) - 1, 0, bins - 1)
@@ -128,6 +145,18 @@ def wilson(right: jax.Array | int, count: jax.Array | int, z: float = 1.96) -> t
     center = share + spread / 2
     reach = jnp.sqrt(spread * share * (1 - share) + spread**2 / 4)
     return (center - reach) / (1 + spread), (center + reach) / (1 + spread)
+
+
+def _class_numbers(what, numbers):
+    """As an array; fractions would be cut off without a word."""
+    array = numbers if isinstance(numbers, jax.Array) else np.asarray(numbers)
+    # An empty list is an array of float64.
+    if array.size and not (jnp.issubdtype(array.dtype, jnp.integer) or array.dtype == bool):
+        mend = "of logits, give jnp.argmax(logits, axis=-1)"
+        raise ValueError(
+            f"{what} must be class numbers, which are integers, got {describe(numbers)}: {mend}."
+        )
+    return jnp.asarray(array)
 
 
 def _check_shapes(what, got, wanted):

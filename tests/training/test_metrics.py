@@ -20,7 +20,7 @@ def test_confusion_counts_pairs_and_leaves_out_what_is_no_class():
     got = jax.jit(metrics.confusion, static_argnums=2)(predictions, labels.astype("uint8").astype("int8"), 4)
     np.testing.assert_array_equal(got, wanted)
     with pytest.raises(ValueError, match=r"^confusion: predictions must be of shape \(3,\), got \(3, 2\)"):
-        metrics.confusion(jnp.ones((3, 2)), jnp.ones(3), 2)
+        metrics.confusion(jnp.ones((3, 2), int), jnp.ones(3, int), 2)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -55,6 +55,33 @@ def test_the_interval_of_wilson(right, count):
 IMAGES = DRAW.integers(1, 256, (64, 5, 7, 2)).astype("uint8")
 
 
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        (lambda: metrics.confusion(jnp.array([0.5, 1.7]), jnp.array([0, 1]), 2), r"confusion: predictions must be class numbers, .*, got float32\[2\]: of logits, give jnp\.argmax"),
+        (lambda: metrics.confusion([0, 1], [0.0, 1.0], 2), "confusion: labels must be class numbers, .*, got a list of length 2"),
+        (lambda: metrics.confusion(["a"], ["b"], 2), "confusion: predictions must be class numbers"),
+        (lambda: metrics.confusion([0], [0], 0), "confusion: classes must be an integer of at least 1, got 0"),
+        (lambda: metrics.confusion([0], [0], 2.0), r"confusion: classes must be an integer of at least 1, got 2\.0"),
+        (lambda: metrics.confusion([0], [0], 50_000), "confusion: classes must be at most 46340, .*, got 50000"),
+        (lambda: metrics.calibration(jnp.eye(2), [0, 1], 0), "calibration: bins must be an integer of at least 1, got 0"),
+        (lambda: metrics.calibration(jnp.eye(2), [0, 1], 2.5), r"calibration: bins must be an integer of at least 1, got 2\.5"),
+        (lambda: metrics.calibration_error([[0.5, 0.5]], [0]), r"calibration: probabilities must be .*, got a list of length 1"),
+        (lambda: metrics.calibration(jnp.ones(2), 0), r"calibration: probabilities must be .* \(n, classes\), got float32\[2\]"),
+        (lambda: metrics.calibration(jnp.eye(2, dtype=int), [0, 1]), r"calibration: probabilities must be .*, got int32\[2,2\]"),
+        (lambda: metrics.calibration(jnp.eye(2), [0.0, 1.0]), "calibration: labels must be class numbers"),
+    ],
+)  # fmt: skip
+def test_wrong_metrics(wrong, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        wrong()
+
+
+def test_class_numbers_may_be_booleans_or_none_at_all():
+    assert metrics.confusion(np.array([True, False]), [1, 1], 2).tolist() == [[0, 0], [1, 1]]
+    assert not metrics.confusion([], [], 2).any()
+
+
 def test_crops_are_windows_of_the_padded_image_at_all_places():
     got = jax.jit(lambda key: augment.crop(key, IMAGES, 1, (4, 7)))(jax.random.key(0))
     padded, places = np.pad(IMAGES, ((0, 0), (1, 1), (1, 1), (0, 0))), []
@@ -70,7 +97,9 @@ def test_about_half_are_flipped():
     got = np.asarray(augment.flip(jax.random.key(0), IMAGES))
     flipped = (got == IMAGES[:, :, ::-1]).all(axis=(1, 2, 3))
     assert (flipped | (got == IMAGES).all(axis=(1, 2, 3))).all() and 20 < flipped.sum() < 44
-    assert (augment.flip(jax.random.key(0), IMAGES, 1.0) == IMAGES[:, :, ::-1]).all()
+    assert (augment.flip(jax.random.key(0), IMAGES, 1) == IMAGES[:, :, ::-1]).all()
+    traced = jax.jit(augment.flip)(jax.random.key(0), IMAGES, 1.0)
+    assert (traced == IMAGES[:, :, ::-1]).all()
 
 
 @pytest.mark.parametrize("size", [2, 3])
@@ -87,10 +116,21 @@ def test_a_square_is_erased(size):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        (lambda key: augment.crop(key, IMAGES[0]), r"^crop: images must be .*, got \(5, 7, 2\)"),
+        (lambda key: augment.crop(key, IMAGES[0]), r"^crop: images must be .*, got uint8\[5,7,2\]"),
         (lambda key: augment.crop(key, IMAGES, 1, (8, 7)), r"^crop: size \(8, 7\) is larger than the images, \(5, 7\), with 1"),
         (lambda key: augment.flip(key, IMAGES[0]), "^flip: images must be"),
         (lambda key: augment.erase(key, IMAGES[0], 2), "^erase: images must be"),
+        (lambda key: augment.crop(key, IMAGES.tolist()), r"^crop: images must be an array of shape .*, got a list of length 64"),
+        (lambda key: augment.flip(key, None), r"^flip: images must be an array of shape .*, got None"),
+        (lambda key: augment.crop(key, IMAGES, -1), "^crop: padding must be an integer of at least 0, got -1"),
+        (lambda key: augment.crop(key, IMAGES, 1.5), r"^crop: padding must be an integer of at least 0, got 1\.5"),
+        (lambda key: augment.crop(key, IMAGES, 1, 4), r"^crop: size must be a height and a width, got \(4,\)"),
+        (lambda key: augment.crop(key, IMAGES, 1, (0, 4)), r"^crop: size must be an integer of at least 1, got \(0, 4\)"),
+        (lambda key: augment.crop(key, IMAGES, 1, (2.5, 4)), r"^crop: size must be an integer of at least 1, got \(2\.5, 4\)"),
+        (lambda key: augment.flip(key, IMAGES, 2.0), r"^flip: chance must be a number in \[0, 1\], got 2\.0"),
+        (lambda key: augment.flip(key, IMAGES, float("nan")), r"^flip: chance must be a number in \[0, 1\], got nan"),
+        (lambda key: augment.erase(key, IMAGES, -3), "^erase: size must be an integer of at least 0, got -3"),
+        (lambda key: augment.erase(key, IMAGES, 2.5), r"^erase: size must be an integer of at least 0, got 2\.5"),
     ],
 )  # fmt: skip
 def test_wrong_images(wrong, message):
