@@ -159,7 +159,8 @@ class Vmap(Repeated):
         features)``, which may then ``decode``.
 
     Raises:
-      LayerError: if ``x`` is not shared and its ``axis`` is not of size ``count``, or the variables have another count.
+      LayerError: if ``x`` is not shared and its ``axis`` is not of size ``count``, if the variables have another count, or if an
+        output of the layer has too few axes for ``axis``.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -185,7 +186,9 @@ class Vmap(Repeated):
 
         def one(x, trainables, non_trainables, key):
             options = {"key": key, "inference_mode": inference_mode, **inputs}
-            return self._apply("fwd", x, trainables, non_trainables, **options)
+            y, updated = self._apply("fwd", x, trainables, non_trainables, **options)
+            self._check_axes(y)
+            return y, updated
 
         return self._vmap(one, x, trainables, non_trainables, keys)
 
@@ -209,7 +212,19 @@ class Vmap(Repeated):
         if not self.shared:
             x = jax.tree.map(lambda leaf: jax.lax.index_in_dim(leaf, 0, self.axis, keepdims=False), x)
         y, *variables = super()._outline(records, path, key, x, **inputs)
+        self._check_axes(y)
         return jax.tree.map(lambda leaf: jnp.stack([leaf] * self.count, self.axis), y), *variables
+
+    def _check_axes(self, y):
+        """Refuse the output of one copy, if it has no room for the axis of the copies."""
+        least = -self.axis - 1
+        for leaf in jax.tree.leaves(y):
+            if jnp.ndim(leaf) < least:
+                axes = "1 axis" if least == 1 else f"{least} axes"
+                mend = f"let it keep more axes, or say axis={-jnp.ndim(leaf) - 1}"
+                self.refuse(
+                    f"axis={self.axis} expects outputs of at least {axes}, the layer gave {describe(leaf)}: {mend}."
+                )
 
     def _check(self, x, **trees):
         if not self.shared:

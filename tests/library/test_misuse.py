@@ -310,6 +310,14 @@ BUILT = {
         lambda: nn.Inference([LINEAR]),
         r"^Inference: layer must be a layer: pass layers, not",
     ),
+    "Vmap, an output without axes, in init": (
+        lambda: nn.Vmap(nn.F(jnp.sum), 3, shared=True).init(KEY, X),
+        r"^Vmap: axis=-2 expects outputs of at least 1 axis, the layer gave float32\[\]: let it keep more axes, or say axis=-1",
+    ),
+    "Vmap, an output of too few axes": (
+        lambda: nn.Vmap(nn.F(jnp.tanh), 3, shared=True, axis=-4).fwd(X, (), ()),
+        r"^Vmap: axis=-4 expects outputs of at least 3 axes, the layer gave float32\[2,4\]: .* say axis=-3",
+    ),
     "Vmap, no count": (lambda: nn.Vmap(LINEAR, 0), r"^Vmap: count must be an integer of at least 1, got 0"),
     "Remat, no policy": (lambda: nn.Remat(LINEAR, "all"), r"^Remat: policy must be a function, got 'all'"),
     "Stack, no depth": (
