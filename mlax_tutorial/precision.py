@@ -384,6 +384,7 @@ def make_scaled_step(
     *,
     has_aux: bool = False,
     weight: Callable | None = None,
+    observe: str | tuple[str, ...] = (),
 ) -> Callable:
     """``training.make_step`` with a loss scale; what overflows changes nothing.
 
@@ -391,7 +392,7 @@ def make_scaled_step(
 
     Args:
       model: any layer, as a rule what a :class:`Policy` made of one.
-      loss, has_aux, weight: as for ``training.make_step``.
+      loss, has_aux, weight, observe: as for ``training.make_step``.
       shardings: as for ``training.make_step``, the third of the optimizer's state alone. Put the loss scale on all devices of
         the mesh, too, or the step is compiled once more when it has got there: ``jax.device_put(scale,
         NamedSharding(mesh, PartitionSpec()))``.
@@ -417,7 +418,7 @@ def make_scaled_step(
     """
 
     checked("make_scaled_step: weight", optional(function), weight)
-    gradient = differentiate("make_scaled_step", model, loss, has_aux, weight)
+    gradient = differentiate("make_scaled_step", model, loss, has_aux, weight, observe)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, scaled = state

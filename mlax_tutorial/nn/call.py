@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.nn.capture import Captured, apply
-from mlax_tutorial.nn.errors import located
+from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.layer import Layer, abstract, wants
 from mlax_tutorial.nn.numeric import canonical, steps
 from mlax_tutorial.nn.places import gather, parts, spread
@@ -151,6 +151,8 @@ class Run:
         return key
 
     def note(self, name, value):
+        if not isinstance(name, str) or not name:  # an empty one means the outputs, to nn.capture
+            self.layer.refuse(f'call.note expects a name, "penalty", say, got {describe(name)}: name what you note.')
         self.refuse_inside(f"call.note({name!r}, …)", "return the value, and note it out here")
         if self.found is not None:
             self.add(name, "", {("", name): value})

@@ -8,6 +8,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from mlax_tutorial.nn.hyperparameters import checked
+from mlax_tutorial.nn.kinds import names
 from mlax_tutorial.nn.layer import Layer, check_layer
 
 
@@ -16,13 +18,13 @@ from mlax_tutorial.nn.layer import Layer, check_layer
 class Captured:
     """Non-trainables on their way through a model that is looked into, and what was found by now, by path and name.
 
-    What is ``wanted``: ``""`` for the outputs of all layers, ``None`` for what a ``forward`` notes, or the name of what is noted, which
-    a layer may have to compute.
+    What is ``wanted``: ``""`` for the outputs of all layers; or, besides what a ``forward`` notes, the names of what layers compute only
+    to show it.
     """
 
     tree: Any
     found: dict[tuple[str, str], Any]
-    wanted: str | None
+    wanted: str | tuple[str, ...]
 
 
 def apply(
@@ -39,7 +41,8 @@ def apply(
     y, updated = layer.check_pair(method, call(x, trainables, inner, **options))
     if not isinstance(updated, Captured):
         shown = layer.observe(x, trainables, given, **options) if wanted and method == "fwd" else {}
-        updated = Captured(updated, {("", name): value for name, value in shown.items()}, wanted)
+        shown = {("", name): value for name, value in shown.items() if name in wanted}
+        updated = Captured(updated, shown, wanted)
     found = {(place + path, name): value for (path, name), value in updated.found.items()}
     return y, Captured(updated.tree, {(place, ""): y, **found} if wanted == "" else found, wanted)
 
@@ -68,19 +71,18 @@ def capture(model: Layer, name: str = "") -> Callable:
       >>> jax.tree.map(jnp.shape, captured)
       {'[0]': (3, 4), '[1]': (3, 4), '[1].layer': (3, 4)}
     """
-    look = _looking("capture", model, name)
+    wanted = (name,) if name else ""
+    look = _looking("capture", model, wanted)
 
     def fwd(x, trainables, non_trainables, **options):
         result, found = look(x, trainables, non_trainables, **options)
-        if name and name not in found:
-            noted = sorted(found) or "nothing"
-            raise ValueError(f"capture: no layer notes {name!r}; what is noted is {noted}.")
+        _check_found("capture", wanted, found)
         return result, {path: value for path, value in found.get(name, {}).items() if path or name}
 
     return fwd
 
 
-def notes(model: Layer) -> Callable:
+def notes(model: Layer, observe: str | tuple[str, ...] = ()) -> Callable:
     """``model.fwd``, which also returns all that layers noted: ``(y, non_trainables), noted``; pure.
 
     ``noted`` is a dict by name, of dicts by the path of the layer: ``noted["balance"]["[3].router"]`` is what the ``forward`` of
@@ -89,6 +91,11 @@ def notes(model: Layer) -> Callable:
 
     Args:
       model: any layer; or a further entry of one, ``model.encode``.
+      observe: names of what layers compute only for who asks, as for :func:`capture`: ``"weights"``, those of
+        :class:`MultiHeadAttention`. They stand beside what is noted.
+
+    Raises:
+      ValueError: if ``model`` is no layer, or ``observe`` no name or several; when it is called, if no layer shows what it names.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -104,7 +111,29 @@ def notes(model: Layer) -> Callable:
       >>> jax.tree.map(jnp.shape, noted)
       {'penalty': {'[1]': ()}}
     """
-    return _looking("notes", model, None)
+    wanted = observed("notes: observe", observe)
+    look = _looking("notes", model, wanted)
+
+    def fwd(x, trainables, non_trainables, **options):
+        result, found = look(x, trainables, non_trainables, **options)
+        _check_found("notes", wanted, found)
+        return result, found
+
+    return fwd
+
+
+def observed(what: str, value: Any) -> tuple[str, ...]:
+    """The names that ``observe`` of :func:`notes` gives, one or several or none; what else it is, is refused in the name of ``what``."""
+    return () if isinstance(value, (tuple, list)) and not value else checked(what, _NAMES, value)
+
+
+_NAMES = names("must be names of what layers show, such as 'weights'")
+
+
+def _check_found(asker, wanted, found):
+    if missing := [name for name in wanted if name not in found]:
+        noted = sorted(found) or "nothing"
+        raise ValueError(f"{asker}: no layer notes {missing[0]!r}; what is noted is {noted}.")
 
 
 def _looking(name, model, wanted):

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial import meshes
 from mlax_tutorial.nn import Layer, notes
+from mlax_tutorial.nn.capture import observed
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional, show
 from mlax_tutorial.nn.kinds import function
@@ -27,6 +28,7 @@ def make_step(
     *,
     has_aux: bool = False,
     weight: Callable | None = None,
+    observe: str | tuple[str, ...] = (),
 ) -> Callable:
     """Compile one step of training: forward, backward and update in a single program.
 
@@ -41,6 +43,7 @@ def make_step(
         ``{"accuracy": …}``, computed from the same outputs.
       weight: ``targets -> scalar``, how much the batch counts for an optimizer that asks for it, ``optim.Accumulate``: the number
         of its tokens, say, where the loss is a mean over tokens.
+      observe: what the ``notes`` of the loss hold besides, ``"weights"`` for those of attention: see :func:`mlax_tutorial.nn.notes`.
 
     Returns:
       ``step(optimizer, state, key, x, targets, **inputs)``, which returns the new :class:`State` and what the loss returned,
@@ -54,9 +57,9 @@ def make_step(
       The old state is *donated*: its memory becomes that of the new one, so do not use it again.
 
     Raises:
-      ValueError: if ``model`` is no layer, or ``loss`` or ``weight`` no function; in the step, if ``loss`` returns no scalar, or broadcasts
-        outputs ``(n, 1)`` against targets ``(n,)``, if the optimizer asks for no ``weight`` that is given, and on what is no
-        optimizer or no state.
+      ValueError: if ``model`` is no layer, ``loss`` or ``weight`` no function, or ``observe`` no names, or given for a loss without
+        ``notes``; in the step, if ``loss`` returns no scalar, or broadcasts outputs ``(n, 1)`` against targets ``(n,)``, if no layer
+        shows what ``observe`` names, if the optimizer asks for no ``weight`` that is given, and on what is no optimizer or no state.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -73,7 +76,7 @@ def make_step(
     """
 
     checked("make_step: weight", optional(function), weight)
-    gradient = differentiate("make_step", model, loss, has_aux, weight)
+    gradient = differentiate("make_step", model, loss, has_aux, weight, observe)
 
     def step(optimizer, state, key, x, targets, inputs):
         trainables, non_trainables, optimizer_state = state
@@ -89,22 +92,27 @@ def make_step(
 
 
 def differentiate(
-    name: str, model: Layer, loss: Callable, has_aux: bool, weight: Callable | None = None
+    name: str, model: Layer, loss: Callable, has_aux: bool, weight: Callable | None = None, observe: Any = ()
 ) -> Callable:
     """What a step made by ``name`` computes first: the gradients; what ``loss`` returned, and the non_trainables; and what more an
     optimizer may ask for.
 
     Raises:
-      ValueError: when it is called, if the loss is not one floating-point number, which has gradients.
+      ValueError: if the loss has no ``notes`` for what ``observe`` names; when it is called, if the loss is not one floating-point
+        number, which has gradients.
     """
 
     sees_notes = callable(loss) and "notes" in _parameters(loss)[2:3]
+    observe = observed(f"{name}: observe", observe)
+    if observe and not sees_notes:
+        mend = "write it as a function of outputs, targets and notes"
+        raise ValueError(f"{name}: observe is for a loss whose third parameter is notes, got {show(loss)}: {mend}.")
 
     def gradient(trainables, non_trainables, key, x, targets, inputs, scale=lambda value: value):
         def evaluate(trainables):
             noted = ()
             if sees_notes:
-                (outputs, updated), found = notes(model)(x, trainables, non_trainables, key=key, **inputs)
+                (outputs, updated), found = notes(model, observe)(x, trainables, non_trainables, key=key, **inputs)
                 noted = (found,)
             else:
                 outputs, updated = model.fwd(x, trainables, non_trainables, key=key, **inputs)

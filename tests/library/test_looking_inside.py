@@ -114,6 +114,36 @@ def test_what_is_noted_inside_a_transformation_is_not_lost_in_silence():
     assert nn.notes(silent)(X, *silent.init(jax.random.key(1), X))[1] == {}
 
 
+def test_what_layers_compute_only_to_show_it_stands_beside_the_notes():
+    attention = nn.Residual(nn.MultiHeadAttention(2))
+    model = nn.Series(BLOCK, nn.Stack(attention, 3), nn.Remat(attention))
+    variables = model.init(jax.random.key(1), X)
+    (y, _), noted = jax.jit(nn.notes(model, observe="weights"))(X, *variables)
+    close(y, model.fwd(X, *variables)[0])
+    assert jax.tree.map(jnp.shape, noted) == {
+        "size": {"[0]": ()},
+        "weights": {"[1][…].layer": (3, 2, 3, 3), "[2].layer": (2, 3, 3)},
+    }
+    close(noted["weights"], nn.capture(model, "weights")(X, *variables)[1])
+    assert nn.notes(model)(X, *variables)[1].keys() == {"size"}
+    assert nn.capture(model, "size")(X, *variables)[1].keys() == {"[0]"}
+    with pytest.raises(ValueError, match=r"^notes: no layer notes 'wieghts'; what is noted is \['size'\]"):
+        nn.notes(model, observe=("wieghts",))(X, *variables)
+    with pytest.raises(ValueError, match=r"^notes: observe must be names of what layers show, .*, got 3"):
+        nn.notes(model, observe=3)
+
+
+@pytest.mark.parametrize("name, got", [("", "str ''"), (3, "int 3")])
+def test_a_note_has_a_name(name, got):
+    def forward(self, call, x):
+        call.note(name, 1.0)
+        return call.layer(x)
+
+    Noting = type("Noting", (nn.Composite,), {"__annotations__": {"layer": nn.Layer}, "forward": forward})
+    with pytest.raises(nn.LayerError, match=f'^Noting: call.note expects a name, "penalty", say, got {got}: '):
+        Noting(nn.Linear(4)).init(jax.random.key(0), X)
+
+
 class Autoencoder(nn.Composite):
     encoder: nn.Layer
     decoder: nn.Layer

@@ -573,6 +573,32 @@ def test_weights_that_are_one_array_are_explained():
     assert "give each array in it a memory of its own" in caught.value.__notes__[-1]
 
 
+@pytest.mark.parametrize("scaled", [False, True], ids=["make_step", "make_scaled_step"])
+def test_the_weights_of_attention_reach_the_loss(scaled):
+    model, optimizer = nn.Residual(nn.MultiHeadAttention(2)), optim.SGD(1.0)
+    x = jax.random.normal(jax.random.key(0), (2, 3, 4))
+    trainables, _ = model.init(jax.random.key(1), x)
+
+    def penalty(outputs, targets, notes):
+        return sum(jnp.mean(weights**2) for weights in notes["weights"].values())
+
+    def by_hand(trainables):
+        return penalty(None, None, {"weights": nn.capture(model, "weights")(x, trainables, ())[1]})
+
+    make = precision.make_scaled_step if scaled else training.make_step
+    inner = optimizer.init(trainables)
+    inner = precision.ScaledState(precision.StaticLossScale(1.0), inner) if scaled else inner
+    wanted = jax.tree.map(lambda w, g: np.asarray(w - g), trainables, jax.grad(by_hand)(trainables))
+    step = make(model, penalty, observe="weights")
+    state, _ = step(optimizer, training.State(trainables, (), inner), None, x, x)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), state.trainables, wanted)
+    name = make.__name__
+    with pytest.raises(ValueError, match=f"^{name}: observe is for a loss whose third parameter is notes, got loss"):
+        make(model, loss, observe="weights")
+    with pytest.raises(ValueError, match=f"^{name}: observe must be names of what layers show, .*, got 1"):
+        make(model, penalty, observe=1)
+
+
 def test_a_wrapped_step_is_given_keys():
     step = training.make_step(MODEL, loss)
     variables = begin(optim.SGD(0.1))
