@@ -153,7 +153,7 @@ class MixedPrecision(Wrapper):
     def decode(self, x, trainables, non_trainables, cache, **inputs):
         x, inputs = self._enter(x, inputs)
         weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
-        y, cache = self._layer.decode(x, weights, non_trainables, cache, **inputs)
+        y, cache = apply(self._layer, "", "decode", x, weights, non_trainables, cache, **inputs)
         return self._leave(y), cache
 
     def _enter(self, x, inputs):

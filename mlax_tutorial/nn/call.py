@@ -272,5 +272,6 @@ class Decode(Run):
         if place in self.used and jax.tree.leaves(self.cache[place]):
             layer.refuse("is called twice, but has one cache: make it two layers to decode.")
         self.used.add(place)
-        y, self.cache[place] = layer.decode(x, *variables, self.cache[place], **inputs)
+        result = layer.decode(x, *variables, self.cache[place], **inputs)
+        y, self.cache[place] = layer.check_pair("decode", result)
         return y

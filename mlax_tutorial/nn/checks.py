@@ -73,8 +73,9 @@ class Checks:
         """Refuse what ``init``, ``fwd`` or one like it may not return: a dict of two, say, would come apart into its names."""
         if not isinstance(result, tuple) or len(result) != 2:
             first, empty = ("trainables", "()") if method == "init" else ("y", "non_trainables as it came")
+            second, empty = ("cache", "() as it came") if method == "decode" else ("non_trainables", empty)
             mend = f"end it with a pair, whose second is {empty} if the layer has none"
-            self.refuse(f"{method} must return ({first}, non_trainables), got {describe(result)}: {mend}.")
+            self.refuse(f"{method} must return ({first}, {second}), got {describe(result)}: {mend}.")
         return result
 
     def check_inputs(self, x, inputs) -> None:

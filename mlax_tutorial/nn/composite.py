@@ -80,6 +80,9 @@ class Container(Layer):
     def check_decodes(self):
         if type(self).decodes is False or self.draws == "always":
             super().check_decodes()
+        if type(self).build_cache is not Layer.build_cache:
+            mend = "write it, and decode, in a layer that it holds, or derive from nn.Layer"
+            self.refuse(f"writes build_cache, but holds layers, so that its cache is theirs: {mend}.")
         for place, layer in self._stepwise.items():
             with located(place, layer):
                 layer.check_decodes()

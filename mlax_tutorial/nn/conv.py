@@ -13,6 +13,7 @@ from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size
 from mlax_tutorial.nn.linear import lecun_normal
+from mlax_tutorial.nn.numeric import is_floating
 from mlax_tutorial.nn.windows import CONTINUED, SAME, EachAxis, Window, each_axis
 
 WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"
@@ -162,12 +163,18 @@ class Conv(_Convolution):
         """The inputs that the next step's window sees besides: ``(..., (k - 1) d, in)``."""
         if self.padding != "CAUSAL":
             return ()
-        return jnp.zeros((*x.shape[:-2], self._wide[0] - 1, x.shape[-1]), x.dtype)
+        return jnp.zeros(self._cache_shape(x), x.dtype)
+
+    def _cache_shape(self, x):
+        return *x.shape[:-2], self._wide[0] - 1, x.shape[-1]
 
     def decode(self, x, trainables, non_trainables, cache):
         if self.padding != "CAUSAL":
             return super().decode(x, trainables, non_trainables, cache)
         self._check(x, trainables)
+        if not is_floating(cache) or cache.shape != self._cache_shape(x):
+            mend = "pass what init_cache made for this batch, or the last decode returned"
+            self.expects("cache", f"floating-point numbers of shape {self._cache_shape(x)}", cache, mend)
         x = jnp.concatenate([cache, x], axis=-2)
         y = _convolve(self, ((0, 0),), x, trainables["kernel"])
         return y, x[..., x.shape[-2] - cache.shape[-2] :, :]

@@ -119,7 +119,8 @@ class Layer(Checks, Fields):
           A pytree of arrays; ``()`` for a layer that remembers nothing.
 
         Raises:
-          LayerError: if ``length`` is no positive integer, or a layer does not decode, by its path.
+          LayerError: if ``length`` is no positive integer, or a layer does not decode, or writes only one of ``build_cache`` and
+            ``decode``, by its path.
         """
         self.check_inputs(x, inputs)
         length = checked("length", integer, length, lambda message: LayerError(type(self).__name__, message))
@@ -198,6 +199,12 @@ class Layer(Checks, Fields):
 
     def _build_cache(self, records, path, length):
         """The same for a cache."""
+        written = [getattr(type(self), name) is not getattr(Layer, name) for name in ("build_cache", "decode")]
+        if written == [True, False]:
+            self.refuse("writes build_cache but no decode, which would use the cache: write both.")
+        if written == [False, True]:
+            mend = "write both; what remembers nothing builds ()"
+            self.refuse(f"writes decode but no build_cache, which makes what it is given: {mend}.")
         x, inputs = records[path]
         return self.build_cache(x, length, **inputs)
 

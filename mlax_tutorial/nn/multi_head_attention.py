@@ -7,16 +7,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn import attention
 from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, rotary
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
+from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
 from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import affine, lecun_normal, multiply
-from mlax_tutorial.nn.numeric import accumulator, canonical
+from mlax_tutorial.nn.numeric import accumulator, canonical, is_array
 
 
 class MultiHeadAttention(Layer):
@@ -178,6 +179,7 @@ class MultiHeadAttention(Layer):
             cache = {name: self._project(name, context, trainables) for name in ("key", "value")}
         if not cache:
             self.refuse("decodes cross attention: its first decode needs the context. Or set causal=True.")
+        self.check_names(cache, ("key", "value"), "cache")
         self._check_inputs(x, context, mask, bias, None, keys=cache["key"].shape[-3])
         query = self._project("query", x, trainables)
         y = self._attend(query, cache["key"], cache["value"], mask=mask, bias=bias)
@@ -254,14 +256,21 @@ class MultiHeadAttention(Layer):
 
     def _check_cache(self, x, cache):
         self.check_names(cache, ("key", "value", "place"), "cache")
-        got, rest = cache["key"].shape, (self._kv_heads, self._head_dim(x))
-        if got[:-3] + got[-2:] != x.shape[:-2] + rest:
-            shape = ", ".join(map(str, (*x.shape[:-2], "…", *rest)))
-            self.expects(
-                "cache['key']", f"shape ({shape})", cache["key"], "make one with init_cache for this batch"
-            )
-        if x.shape[-2] > got[-3]:
-            room = f"the cache has room for {got[-3]}: give init_cache a greater length"
+        batch, rest = x.shape[:-2], (self._kv_heads, self._head_dim(x))
+        mend = "make one with init_cache for this batch"
+        for name in ("key", "value"):
+            got = getattr(cache[name], "shape", ())
+            if got[:-3] + got[-2:] != batch + rest or len(got) < 3:
+                shape = ", ".join(map(str, (*batch, "…", *rest)))
+                self.expects(f"cache[{name!r}]", f"shape ({shape})", cache[name], mend)
+        if cache["key"].shape != cache["value"].shape:
+            self.expects("cache['value']", f"the shape of 'key', {cache['key'].shape}", cache["value"], mend)
+        place = cache["place"]
+        if not is_array(place) or place.shape != batch or not jnp.issubdtype(place.dtype, jnp.integer):
+            self.expects("cache['place']", f"integers of the shape of the batch, {batch}", place, mend)
+        room = cache["key"].shape[-3]
+        if x.shape[-2] > room:
+            room = f"the cache has room for {room}: give init_cache a greater length"
             self.refuse(f"decodes {x.shape[-2]} steps, but {room}.")
 
 
@@ -295,6 +304,10 @@ def with_place(cache: Any, place: Any) -> Any:
     Returns:
       A cache with the same arrays, but for those called ``"place"``.
 
+    Raises:
+      ValueError: if the cache has no ``"place"``, or ``place`` is no array of integers that fits it, or negative (of an array of
+        JAX this is not looked at, for it would wait for the device).
+
     Example:
       >>> import jax, jax.numpy as jnp
       >>> from mlax_tutorial import nn
@@ -305,8 +318,25 @@ def with_place(cache: Any, place: Any) -> Any:
       ([5, 5, 5], [5, 2, 4])
     """
 
-    def one(path, leaf):
-        is_place = path and getattr(path[-1], "key", None) == "place"
-        return jnp.broadcast_to(jnp.asarray(place, leaf.dtype), leaf.shape) if is_place else leaf
+    made = place if isinstance(place, jax.Array) else np.asarray(place)
+    if not jnp.issubdtype(made.dtype, jnp.integer) or (isinstance(made, np.ndarray) and (made < 0).any()):
+        wanted = "integers of at least 0, of the shape of the batch, or one for all"
+        raise ValueError(f"with_place: place must be {wanted}, got {show(place)}.")
+    found = []
 
-    return jax.tree_util.tree_map_with_path(one, cache)
+    def one(path, leaf):
+        if not path or getattr(path[-1], "key", None) != "place":
+            return leaf
+        found.append(leaf)
+        try:
+            return jnp.broadcast_to(jnp.asarray(made, leaf.dtype), leaf.shape)
+        except ValueError:
+            where = jax.tree_util.keystr(path)
+            mend = "give one place for each row of the batch, or one for all"
+            raise ValueError(f"with_place: cache{where} is {describe(leaf)}, got place {describe(made)}: {mend}.") from None
+
+    result = jax.tree_util.tree_map_with_path(one, cache)
+    if not found:
+        mend = "pass what init_cache made of a model with causal attention, or one that looks at call.place"
+        raise ValueError(f"with_place: cache must have a 'place', got {describe(cache)}: {mend}.")
+    return result

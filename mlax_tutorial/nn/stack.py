@@ -25,7 +25,7 @@ class Wrapper(Container):
         return self._rebuilt(layer=function(self._place, self.layer))
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
-        return self.layer.decode(x, trainables, non_trainables, cache, **inputs)
+        return self._apply("decode", x, trainables, non_trainables, cache, **inputs)
 
     def _apply(self, method, x, *trees, **options):
         """Call the layer; what goes wrong in it has its place in front."""

@@ -124,6 +124,49 @@ def decoded(layer, x, variables, axis, sizes):
     return parts
 
 
+class Keeps(nn.Layer):
+    decodes = True
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return jnp.cumsum(x, axis=-2), non_trainables
+
+    def build_cache(self, x, length):
+        return jnp.zeros((*x.shape[:-2], 1, x.shape[-1]), x.dtype)
+
+
+class Single(Keeps):
+    def decode(self, x, trainables, non_trainables, cache):
+        return cache + jnp.cumsum(x, axis=-2)
+
+
+class Bare(nn.Layer):
+    decodes = True
+    fwd, decode = Keeps.fwd, Single.decode
+
+
+class Holds(nn.Composite):
+    layer: nn.Layer
+    decodes = True
+    build_cache = Keeps.build_cache
+
+    def forward(self, call, x):
+        return call.layer(x)
+
+
+@pytest.mark.parametrize("around", [nn.Series, nn.Remat, Policy("float32").apply], ids=["Series", "Remat", "Policy"])
+def test_a_cache_that_nothing_uses_and_one_that_nothing_makes_are_refused(around):
+    step = jnp.ones((2, 1, 4))
+    with pytest.raises(nn.LayerError, match=r"Keeps: writes build_cache but no decode, which would use the cache"):
+        around(Keeps()).init_cache(step, LENGTH)
+    with pytest.raises(nn.LayerError, match=r"Bare: writes decode but no build_cache, which makes what it is given"):
+        around(Bare()).init_cache(step, LENGTH)
+    with pytest.raises(nn.LayerError, match=r"Holds: writes build_cache, but holds layers, so that its cache is theirs"):
+        around(Holds(nn.Linear(4))).init_cache(step, LENGTH)
+    model = around(Single())
+    with pytest.raises(nn.LayerError, match=r"Single: decode must return \(y, cache\), got float32\[2,1,4\]: end it"):
+        model.decode(step, *model.init(jax.random.key(0), step), model.init_cache(step, LENGTH))
+
+
 @pytest.mark.parametrize("row", [*LAYERS, *DECODERS], ids=lambda row: row.id)
 def test_decoding_equals_the_whole_or_is_refused_by_name(row):
     x = row.subject.example(batch=(3, 2))

@@ -23,6 +23,7 @@ MESH = AbstractMesh((2,), ("data",), axis_types=(AxisType.Auto,))
 X, SEQUENCE, IDS = np.ones((2, 4), "float32"), np.ones((2, 5, 4), "float32"), np.array([[1, 2]], "int32")
 LINEAR, EMBED, NORM = nn.Linear(3), nn.Embed(10, 4), nn.BatchNorm()
 ATTENTION, CAUSAL = nn.MultiHeadAttention(2), nn.MultiHeadAttention(2, causal=True)
+CONV = nn.Conv(3, (3,), padding="CAUSAL")
 STACK, PAIR = nn.Stack(nn.Linear(4), 2), nn.Parallel(nn.Linear(3), nn.Linear(2))
 KERNEL = {"kernel": np.ones((4, 3), "float32")}
 HEADS = {f"{name}_kernel": np.ones((4, 2, 2), "float32") for name in ("query", "key", "value")}
@@ -169,6 +170,30 @@ LAYERS = {
     "MultiHeadAttention, more steps at once than the cache has": (
         lambda: CAUSAL.decode(SEQUENCE, HEADS, (), cache()),
         r"^MultiHeadAttention: decodes 5 steps, but the cache has room for 3: give init_cache a greater length",
+    ),
+    "MultiHeadAttention, a cache whose value is none": (
+        lambda: CAUSAL.decode(SEQUENCE[:, :1], HEADS, (), cache() | {"value": 0}),
+        r"^MultiHeadAttention: cache\['value'\] expects shape \(2, …, 2, 2\), got int 0: make one with init_cache",
+    ),
+    "MultiHeadAttention, a cache of two lengths": (
+        lambda: CAUSAL.decode(SEQUENCE[:, :1], HEADS, (), cache() | {"value": cache(4)["value"]}),
+        r"^MultiHeadAttention: cache\['value'\] expects the shape of 'key', \(2, 3, 2, 2\), got float32\[2,4,2,2\]",
+    ),
+    "MultiHeadAttention, a place of another batch": (
+        lambda: CAUSAL.decode(SEQUENCE[:, :1], HEADS, (), cache() | {"place": np.zeros(3, "int32")}),
+        r"^MultiHeadAttention: cache\['place'\] expects integers of the shape of the batch, \(2,\), got int32\[3\]",
+    ),
+    "MultiHeadAttention, a cache of other names across": (
+        lambda: ATTENTION.decode(SEQUENCE[:, :1], HEADS, (), {"place": 0}),
+        r"^MultiHeadAttention: cache expects a dict with keys \['key', 'value'\], got a dict with keys \['place'\]",
+    ),
+    "Conv, no cache": (
+        lambda: CONV.decode(SEQUENCE[:, :1], {"kernel": np.ones((3, 3, 4), "float32")}, (), ()),
+        r"^Conv: cache expects floating-point numbers of shape \(2, 2, 4\), got a tuple of length 0: pass what init_cache made",
+    ),
+    "Conv, a cache of another batch": (
+        lambda: CONV.decode(SEQUENCE[:, :1], {"kernel": np.ones((3, 3, 4), "float32")}, (), SEQUENCE[:1, :2]),
+        r"^Conv: cache expects floating-point numbers of shape \(2, 2, 4\), got float32\[1,2,4\]",
     ),
     "a cache of no length": (
         lambda: cache(0),
@@ -317,6 +342,20 @@ BUILT = {
     "Vmap, an output of too few axes": (
         lambda: nn.Vmap(nn.F(jnp.tanh), 3, shared=True, axis=-4).fwd(X, (), ()),
         r"^Vmap: axis=-4 expects outputs of at least 3 axes, the layer gave float32\[2,4\]: .* say axis=-3",
+    ),
+    "with_place, another batch": (
+        lambda: nn.with_place(cache(), np.array([1, 2, 3])),
+        r"^with_place: cache\['place'\] is int32\[2\], got place int64\[3\]: give one place for each row",
+    ),
+    "with_place, half a step": (
+        lambda: nn.with_place(cache(), jnp.array([1.5, 2])),
+        r"^with_place: place must be integers of at least 0, of the shape of the batch, or one for all, got .*1\.5",
+    ),
+    "with_place, text": (lambda: nn.with_place(cache(), "a"), r"^with_place: place must be integers .* got 'a'"),
+    "with_place, before the first": (lambda: nn.with_place(cache(), -1), r"^with_place: place must be .* got -1"),
+    "with_place, of weights": (
+        lambda: nn.with_place(KERNEL, 3),
+        r"^with_place: cache must have a 'place', got a dict with keys \['kernel'\]: pass what init_cache made",
     ),
     "Vmap, no count": (lambda: nn.Vmap(LINEAR, 0), r"^Vmap: count must be an integer of at least 1, got 0"),
     "Remat, no policy": (lambda: nn.Remat(LINEAR, "all"), r"^Remat: policy must be a function, got 'all'"),
