@@ -242,7 +242,9 @@ def save_weights(
         slicing and stacking do: so it is linear, and its transpose, ``jax.linear_transpose``, puts the numbers back.
 
     Raises:
-      CheckpointError: with all leaves that cannot be saved; if ``rename`` gives two weights one place, or leaves a place empty.
+      CheckpointError: with all leaves that cannot be saved; if ``rename`` gives two weights one place, or leaves a place empty; with
+        all weights of another shape or dtype than ``rename`` makes of ``like``; if a function does more than to move numbers, so
+        that what it saves would not come back.
       FileNotFoundError: if the file's directory does not exist.
       ImportError: if safetensors is not installed.
 
@@ -272,7 +274,7 @@ def save_weights(
             problems.append(f"{keystr} has a name that safetensors keeps for itself: change it")
     if problems:
         raise CheckpointError("\n  ".join(["save_weights: nothing was saved:", *problems]))
-    _write("save_weights", path, _renamed(_names(trainables), [*leaves.values()], rename, like or {}))
+    _write("save_weights", path, _renamed(_names(trainables), [*leaves.values()], rename, {} if like is None else like))
 
 
 def write_tensors(path: str | os.PathLike, tensors: dict[str, Any]) -> None:
@@ -348,9 +350,9 @@ def load_weights(
       The weights, a pytree of arrays with the structure of the target.
 
     Raises:
-      CheckpointError: if the file is none of safetensors, or differs from the target: with
-        all weights that are missing, unexpected, or of another shape or dtype. Nothing was
-        read then.
+      CheckpointError: if the file is none of safetensors, ``rename`` gives something else, or the file differs from the
+        target: with all weights that are missing, unexpected, or of another shape or dtype.
+        Nothing was read then.
       FileNotFoundError: if there is no file.
       ImportError: if safetensors is not installed.
 
@@ -366,11 +368,11 @@ def load_weights(
       6.0
     """
     wanted, names = _named("load_weights", target), _names(target)
-    sources = [_source("load_weights", rename, name) for name in names]
+    sources = _sources("load_weights", rename, names)
     with _file("load_weights", path) as file:
         outlines = file.outlines
         labels = [f"{path} ({_show(source)!r})" for path, source in zip(wanted, sources)]
-        found = {label: _made(source, outlines) for label, source in zip(labels, sources)}
+        found = {label: _made("load_weights", source, outlines) for label, source in zip(labels, sources)}
         found = {label: outline for label, outline in found.items() if outline}
         used = {name for source in sources for name in source.names}
         if not partial:
@@ -383,30 +385,58 @@ def load_weights(
 
 def _renamed(names, leaves, rename, like):
     """The arrays of a file, by name, from leaves under our names."""
-    sources = [_source("save_weights", rename, name) for name in names]
+    sources = _sources("save_weights", rename, names)
     if all(source.make is None for source in sources):
         if len({source.names for source in sources}) < len(sources):
             raise CheckpointError(
                 f"save_weights: rename gives two weights one name: {[s.names[0] for s in sources]}."
             )
         return {source.names[0]: leaf for source, leaf in zip(sources, leaves)}
+    wanted = "the arrays of such a file, by name, as from read_tensors"
+    if not isinstance(like, Mapping):
+        raise CheckpointError(f"save_weights: like must have {wanted}, got {describe(like)}.")
     used = {name for source in sources for name in source.names}
     if unknown := used - set(like):
-        wanted = "the arrays of such a file, by name, as from read_tensors"
         raise CheckpointError(f"save_weights: like must have {wanted}, but it lacks {some(sorted(unknown))}.")
-    outlines = {name: jax.ShapeDtypeStruct(like[name].shape, like[name].dtype) for name in used}
+    if wrong := {name: unfit for name in sorted(used) if (unfit := _unfit("like", like[name]))}:
+        raise CheckpointError(
+            "\n  ".join([f"save_weights: like must have {wanted}:", *[f"{n} is {w}" for n, w in wrong.items()]])
+        )
+    outlines = {name: _Outline(tuple(like[name].shape), str(like[name].dtype)) for name in used}
+    lines = []
+    for name, source, leaf in zip(names, sources, leaves):
+        made = _made("save_weights", source, outlines)
+        lines += mismatch(f"{name} ({_show(source)!r})", made, leaf, "the weight is")
+    if lines:
+        mend = "give the like of a file of this model, in the dtype of its weights"
+        head = "save_weights: the weights do not fit what rename makes of like, and nothing was saved:"
+        raise CheckpointError("\n  ".join([head, *lines]) + f"\nMend: {mend}.")
 
     def read(arrays):
         return [_make(source, [arrays[name] for name in source.names]) for source in sources]
 
-    write = jax.linear_transpose(read, outlines)
+    moves = "choose functions that only move numbers, as transposing, slicing and stacking do"
+    leaves = [jnp.asarray(leaf) for leaf in leaves]
+    write = jax.linear_transpose(read, {name: jax.ShapeDtypeStruct(*outlines[name]) for name in used})
+    try:
+        jax.eval_shape(write, leaves)
+    except Exception as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise CheckpointError(
+            f"save_weights: rename gives a function that cannot be turned round: {moves} ({reason})."
+        ) from error
     counts = write([jnp.ones(leaf.shape, leaf.dtype) for leaf in leaves])[0]
     if wrong := [name for name, count in counts.items() if (count != 1).any()]:
-        mend = "each number there must come from one place here: choose functions that only move numbers"
+        mend = f"each number there must come from one place here: {moves}"
         raise CheckpointError(
             f"save_weights: rename leaves {some(sorted(wrong))} with gaps, or fills it twice: {mend}."
         )
-    return write([jnp.asarray(leaf) for leaf in leaves])[0]
+    # A mean of two numbers, say, has counts of 1, too.
+    written = write(leaves)[0]
+    pairs = zip(names, leaves, read(written))
+    if wrong := [name for name, *both in pairs if not np.array_equal(*both, equal_nan=True)]:
+        raise CheckpointError(f"save_weights: what rename saves of {some(wrong)} would not come back: {moves}.")
+    return written
 
 
 class _Source(NamedTuple):
@@ -416,10 +446,22 @@ class _Source(NamedTuple):
     make: Callable | None = None
 
 
+def _sources(asker, rename, names):
+    if not (rename is None or isinstance(rename, Mapping) or callable(rename)):
+        wanted = "a function of a name, or a dict by name"
+        raise CheckpointError(f"{asker}: rename must be {wanted}, got {show(rename)}.")
+    return [_source(asker, rename, name) for name in names]
+
+
 def _source(asker, rename, name):
-    found = (
-        name if rename is None else rename.get(name, name) if isinstance(rename, Mapping) else rename(name)
-    )
+    if callable(rename):
+        try:
+            found = rename(name)
+        except Exception as error:
+            error.add_note(f"This is from the rename of {asker}, for {name!r}.")
+            raise
+    else:
+        found = name if rename is None else rename.get(name, name)
     if isinstance(found, str):
         return _Source((found,))
     if (
@@ -445,17 +487,21 @@ def _outline(tensor):
     return _Outline(tuple(tensor.get_shape()), _CODES.get(tensor.get_dtype(), tensor.get_dtype()))
 
 
-def _made(source, outlines):
+def _made(asker, source, outlines):
     """What will come of a source, without reading it; ``None``, if it is not there."""
     parts = [outlines.get(name) for name in source.names]
     if None in parts or source.make is None:
         return None if None in parts else parts[0]
     try:
         made = jax.eval_shape(source.make, *[jax.ShapeDtypeStruct(*part) for part in parts])
-        return _Outline(made.shape, str(made.dtype))
     except Exception as error:
-        error.add_note(f"This is from the function that rename gives for {_show(source)!r}: {parts}.")
+        given = ", ".join(describe(jax.ShapeDtypeStruct(*part)) for part in parts)
+        error.add_note(f"This is from the function that rename gives for {_show(source)!r}, {given}.")
         raise
+    if not is_array(made):
+        wanted = "must return one array"
+        raise CheckpointError(f"{asker}: the function for {_show(source)!r} in rename {wanted}, got {describe(made)}.")
+    return _Outline(made.shape, str(made.dtype))
 
 
 @contextlib.contextmanager

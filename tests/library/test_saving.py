@@ -422,6 +422,7 @@ def test_other_names(tmp_path):
 
 
 W23 = {"w": jnp.ones((2, 3))}
+MOVED = {"w": ("w", jnp.transpose)}
 WRONG_NAMES = {
     "missing, the file says what it has": (
         lambda path: saving.load_weights(path, W23, rename={"w": "v"}, partial=True),
@@ -449,7 +450,66 @@ WRONG_NAMES = {
         lambda path: saving.save_weights(path, W23, rename={"w": ("w", lambda w: w[:2])}),
         r"^save_weights: like must have the arrays of such a file, .* lacks w\.$",
     ),
+    "text for a map": (
+        lambda path: saving.load_weights(path, W23, rename="fc"),
+        r"^load_weights: rename must be a function of a name, or a dict by name, got 'fc'\.$",
+    ),
+    "a list for a map": (
+        lambda path: saving.save_weights(path, W23, rename=[("w", "fc")]),
+        r"^save_weights: rename must be a function of a name, or a dict by name, got \[\('w', 'fc'\)\]\.$",
+    ),
+    "a function that returns no array": (
+        lambda path: saving.load_weights(path, W23, rename={"w": ("w", lambda w: [w])}),
+        r"^load_weights: the function for 'w' in rename must return one array, got a list of length 1\.$",
+    ),
+    "a list of sizes": (
+        lambda path: saving.save_weights(path, W23, rename=MOVED, like=[1]),
+        r"^save_weights: like must have the arrays .*, got a list of length 1\.$",
+    ),
+    "a size that is no array": (
+        lambda path: saving.save_weights(path, W23, rename=MOVED, like={"w": 3}),
+        r"^save_weights: like must have the arrays of such a file, .*:\n  w is 3: wrap it in jnp\.asarray",
+    ),
+    "integers that JAX would narrow": (
+        lambda path: saving.save_weights(path, W23, rename=MOVED, like={"w": np.ones((3, 2), "int64")}),
+        r"\n  w is int64\[3,2\], which JAX would narrow",
+    ),
+    "another shape than the weight": (
+        lambda path: saving.save_weights(path, W23, rename=MOVED, like={"w": jnp.ones((2, 3))}),
+        r"nothing was saved:\n  shape: w \('w'\) expects float32\[3,2\], the weight is float32\[2,3\]\nMend: give the like of",
+    ),
+    "another dtype than the weight": (
+        lambda path: saving.save_weights(
+            path, {"w": W23["w"].astype("bfloat16")}, rename=MOVED, like={"w": jnp.ones((3, 2))}
+        ),
+        r"dtype: w \('w'\) expects float32\[2,3\], the weight is bfloat16\[2,3\]\nMend: .* in the dtype of its weights\.$",
+    ),
+    "a square": (
+        lambda path: saving.save_weights(
+            path, W23, rename={"w": ("w", lambda w: w.T**2)}, like={"w": jnp.ones((3, 2))}
+        ),
+        r"^save_weights: rename gives a function that cannot be turned round: choose functions that only move numbers",
+    ),
+    "a mean, in which each number counts once": (
+        lambda path: saving.save_weights(
+            path, {"w": jnp.arange(2.0)}, rename={"w": ("w", lambda w: jnp.full((2, 2), 0.5) @ w)}, like={"w": jnp.ones(2)}
+        ),
+        r"^save_weights: what rename saves of w would not come back: choose functions that only move numbers",
+    ),
 }
+
+
+def test_an_error_of_rename_says_where_it_is_from(tmp_path):
+    with pytest.raises(KeyError) as caught:
+        saving.save_weights(tmp_path / "w", W23, rename=lambda name: {}[name])
+    assert caught.value.__notes__ == ["This is from the rename of save_weights, for 'w'."]
+
+
+def test_weights_that_are_moved_may_be_nan(tmp_path):
+    w = jnp.array([[jnp.nan, 1.0, -jnp.inf]], "bfloat16")
+    saving.save_weights(tmp_path / "w", {"w": w}, rename=MOVED, like={"w": jnp.ones((3, 1), "bfloat16")})
+    found = saving.read_tensors(tmp_path / "w")["w"].T
+    np.testing.assert_array_equal(found.astype("float32"), np.asarray(w, "float32"))
 
 
 @pytest.mark.parametrize("wrong, message", WRONG_NAMES.values(), ids=WRONG_NAMES)
