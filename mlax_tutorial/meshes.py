@@ -8,6 +8,8 @@ with arrays of both in one program, so the doors of the library move what comes 
 """
 
 import contextlib
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -51,6 +53,22 @@ def over_auto():
             yield
     else:
         yield
+
+
+def door(function: Callable) -> Callable:
+    """The function, which over an Explicit mesh works on the twin. Traced, it is part of what somebody else brings there."""
+
+    @functools.wraps(function)
+    def enter(*trees):
+        leaves = jax.tree.leaves(trees)
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            return function(*trees)
+        if in_context() or any(map(is_explicit, leaves)):
+            with over_auto():
+                return function(*accept(trees))
+        return function(*trees)
+
+    return enter
 
 
 def _move(leaf):

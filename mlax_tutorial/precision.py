@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial import meshes
 from mlax_tutorial.nn.capture import Captured, apply
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe
@@ -336,7 +337,11 @@ def all_finite(tree: Any) -> jax.Array:
       Array(False, dtype=bool)
     """
     leaves = arrays("all_finite", tree).values()
-    inexact = [leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    return _all_finite([leaf for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.inexact)])
+
+
+@meshes.door
+def _all_finite(inexact):
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in inexact], bool))
 
 

@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial import meshes
 from mlax_tutorial._beside import written_beside
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, show
@@ -367,6 +368,7 @@ def load_weights(
       ...     print(saving.load_weights(path, target, rename=rename, partial=True)["kernel"].sum())
       6.0
     """
+    target = meshes.accept(target)
     wanted, names = _named("load_weights", target), _names(target)
     sources = _sources("load_weights", rename, names)
     with _file("load_weights", path) as file:
@@ -379,7 +381,8 @@ def load_weights(
             found |= {name: outline for name, outline in outlines.items() if name not in used}
         hint = [f"the file has {some([*outlines])}"] if partial and not used <= set(outlines) else []
         _compare(f"load_weights: {path}", dict(zip(labels, wanted.values())), found, hint)
-        leaves = [_place(file, source, _data_of(leaf)) for source, leaf in zip(sources, wanted.values())]
+        with meshes.over_auto():  # where the functions of rename compute
+            leaves = [_place(file, source, _data_of(leaf)) for source, leaf in zip(sources, wanted.values())]
     return jax.tree.unflatten(jax.tree.structure(target), leaves)
 
 

@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial import meshes
 from mlax_tutorial.nn.errors import describe as in_words
 from mlax_tutorial.nn.hyperparameters import checked
 from mlax_tutorial.nn.layer import Layer
@@ -122,11 +123,12 @@ def average(old: Any, new: Any, decay: Any) -> Any:
 
     Args:
       old: the average so far, any pytree of arrays.
-      new: a tree like it; its dtypes may differ.
+      new: a tree like it; its dtypes may be wider or narrower.
       decay: :math:`\beta`, how much of ``old`` is kept, in [0, 1]; it may be traced.
 
     Raises:
-      ValueError: if a leaf is no array, the trees differ in structure or shapes, or the decay is out of range.
+      ValueError: if a leaf is no array, the trees differ in structure, shapes or kinds of numbers (floating-point, complex,
+        integers, Booleans, keys), or the decay is out of range.
 
     Example:
       >>> import jax.numpy as jnp
@@ -136,7 +138,18 @@ def average(old: Any, new: Any, decay: Any) -> Any:
     decay = checked("average: decay", fraction, decay)
     arrays("average", old)
     check_like("average: new", new, old, "old and new must come from one model.")
+    check_like("average: new", new, old, "convert one of them; only the widths may differ.", of=_kind)
+    return _average(old, new, decay)
 
+
+def _kind(leaf):
+    """What numbers a leaf holds, of any width."""
+    kinds = jnp.floating, jnp.complexfloating, jnp.integer, jnp.bool_, jax.dtypes.prng_key
+    return next((kind.__name__ for kind in kinds if jnp.issubdtype(leaf.dtype, kind)), str(leaf.dtype))
+
+
+@meshes.door
+def _average(old, new, decay):
     def one(old, new):
         if not jnp.issubdtype(old.dtype, jnp.inexact):
             return new

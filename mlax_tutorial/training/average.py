@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 
-from mlax_tutorial import trees
+from mlax_tutorial import meshes, trees
 from mlax_tutorial.nn.hyperparameters import checked
 from mlax_tutorial.optim.tunable import fraction
 from mlax_tutorial.training.state import State
@@ -46,6 +46,7 @@ def follow(average: tuple[Any, Any], state: State, decay: float = 0.999) -> tupl
     return _follow(average, state, decay)
 
 
+@meshes.door
 @functools.partial(jax.jit, donate_argnums=0)
 def _follow(average, state, decay):
     return trees.average(average, (state.trainables, state.non_trainables), decay)

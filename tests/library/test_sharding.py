@@ -11,7 +11,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, sharding, training
+from mlax_tutorial import meshes, nn, optim, precision, saving, sharding, training, trees
 from mlax_tutorial.optim.paths import fits
 
 MESH = AbstractMesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -212,6 +212,33 @@ def test_explicit_meshes_train_as_automatic_ones(context):
 
     for a, b in zip(*map(jax.tree.leaves, (on(AxisType.Auto), on(AxisType.Explicit))), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("twin", [False, True], ids=["explicit", "twin"])
+@pytest.mark.parametrize("context", [False, True], ids=["arrays", "set_mesh"])
+def test_what_is_done_with_weights_works_on_explicit_meshes(context, twin, tmp_path):
+    """With weights on the mesh as it was given, or on its twin, where a step leaves them."""
+    mesh = jax.make_mesh((1, 2), ("data", "model"), axis_types=(AxisType.Explicit,) * 2)
+    w = np.arange(8, dtype="float32").reshape(4, 2)
+    with jax.set_mesh(mesh) if context else contextlib.nullcontext():
+
+        def put(array):
+            place = NamedSharding(mesh, P("model"))
+            return {"w": jax.device_put(array, meshes.accept(place) if twin else place)}
+
+        average = trees.average(put(w), put(w + 1), 0.5)
+        np.testing.assert_array_equal(average["w"], w + 0.5)
+        assert average["w"].sharding.spec == P("model")
+        followed = training.follow((put(w), put(w)), training.State(put(w + 1), put(w + 2), ()), 0.5)
+        np.testing.assert_array_equal(followed[0]["w"], w + 0.5)
+        np.testing.assert_array_equal(followed[1]["w"], w + 1)
+        assert precision.all_finite(put(w)) and not precision.all_finite(put(w + np.float32("inf")))
+        saving.save_weights(tmp_path / "w", put(w))
+        for rename in (None, {"w": ("w", lambda w: w * 1)}):
+            found = saving.load_weights(tmp_path / "w", put(w), rename=rename)["w"]
+            np.testing.assert_array_equal(found, w)
+            assert found.sharding.spec == P("model") and found.sharding.mesh.axis_types == (AxisType.Auto,) * 2
+            trees.average(put(w), {"w": found}, 0.5)
 
 
 def test_init_takes_shapes_further_inputs_and_optax():

@@ -254,6 +254,9 @@ def test_describe():
 WRONG = {
     "an average of unlike trees": (lambda: trees.average({"w": jnp.ones(2)}, {"v": jnp.ones(2)}, 0.5), r"^average: new\['w'\] expects \(2,\), got nothing"),
     "an average of other shapes": (lambda: trees.average(jnp.ones(2), jnp.ones(1), 0.5), r"^average: new expects \(2,\), got \(1,\)"),
+    "an average of integers with floats": (lambda: trees.average({"n": jnp.int32(1)}, {"n": jnp.float32(3.5)}, 0.5), r"^average: new\['n'\] expects integer, got floating: convert one of them"),
+    "an average of floats with integers": (lambda: trees.average(jnp.ones(2), jnp.arange(2), 0.5), r"^average: new expects floating, got integer"),
+    "an average of real numbers with complex ones": (lambda: trees.average(jnp.ones(2), jnp.full(2, 1j), 0.5), r"^average: new expects floating, got complexfloating"),
     "a decay above 1": (lambda: trees.average(jnp.ones(2), jnp.ones(2), 1.5), r"^average: decay must be a finite number in \[0, 1\], got 1.5"),
     "an average of numbers": (lambda: trees.average(1.0, 2.0, 0.5), r"^average: the root expects an array, got float 1.0"),
     "an index in layers of different kinds": (lambda: trees.select([{"a": [jnp.ones(2)] * 2}, jnp.ones(2)], "*[1]*"), r"^select: where, '\*\[1\]\*', fits layers"),
