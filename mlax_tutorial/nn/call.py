@@ -168,6 +168,7 @@ class Run:
             inference_mode = self.inference_mode
             if "inference_mode" in inputs:
                 layer.check_inference_mode(inference_mode := inputs.pop("inference_mode"))
+                inference_mode = bool(inference_mode)  # NumPy's True is not Python's
             y = self.apply(place, layer, method, x, inputs, inference_mode)
         # Out here, nothing of that would arrive.
         if self.inside and (reason := self.keeps(place, inference_mode)):
@@ -180,7 +181,8 @@ class Run:
         """What a call of this child changes in this run, if anything."""
         if wants(self.layer._keyed.get(place), inference_mode):
             return "draws random numbers"
-        return "updates its non_trainables" if jax.tree.leaves(self.non_trainables[place]) else ""
+        updates = inference_mode is not True and jax.tree.leaves(self.non_trainables[place])
+        return "updates its non_trainables" if updates else ""
 
 
 class Forward(Run):
@@ -218,7 +220,8 @@ class Forward(Run):
         captures = self.found is not None and not (inside and self.wanted == "")  # outputs are left out there
         given = Captured(given, {}, self.wanted) if captures else given
         y, updated = apply(layer, place, method, x, self.trainables[place], given, **options)
-        self.non_trainables[place] = updated.tree if captures else updated
+        if not inside:  # what comes out in there is not of this trace, and in inference as it was
+            self.non_trainables[place] = updated.tree if captures else updated
         self.lost = captures and inside and ", ".join(sorted({repr(name) for _, name in updated.found}))
         if captures and not inside:
             self.add(place, place, updated.found)

@@ -109,7 +109,7 @@ class Composite(Container):
 
     A layer is a description: one object in two fields is two layers, with weights of their own. To share weights, call one
     child twice. A child may be called under ``jax.vmap``, ``jax.grad``, ``jax.lax.scan`` and the like, if it draws nothing
-    and updates nothing.
+    and updates nothing; in inference, nothing is updated.
 
     A class that says ``draws = True`` draws random numbers in ``forward`` itself: ``call.key()`` is a fresh key each
     time. (Draw in float32 and convert then: JAX draws a bfloat16 normal from seven random bits.) It does so in training;

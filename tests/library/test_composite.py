@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from mlax_tutorial import nn
+from mlax_tutorial import nn, trees
 from mlax_tutorial.precision import Policy
 
 QUICK_TO_COMPILE = True
@@ -189,6 +189,28 @@ def test_a_key_is_drawn_outside_of_a_transformation():
 
     with pytest.raises(nn.LayerError, match=r"^Own: call\.key\(\) was used inside another transformation"):
         composite(forward, draws=True)(nn.F(jnp.sin)).fwd(X, (), (), key=jax.random.key(1))
+
+
+NORMALIZED = nn.Residual(nn.Series(nn.Linear(4), nn.BatchNorm(), nn.Dropout(0.5)))
+
+
+@pytest.mark.parametrize("around", [lambda layer: layer, nn.Remat, nn.Inference, Policy("float32").apply, lambda layer: nn.Stack(layer, 2)], ids=["alone", "Remat", "Inference", "Policy", "Stack"])  # fmt: skip
+@pytest.mark.parametrize("true", [True, np.True_])
+def test_in_inference_a_child_with_statistics_may_be_called_inside_of_a_transformation(around, true):
+    def forward(self, call, x):
+        return jax.vmap(lambda x: call.layer(x, inference_mode=true))(x)
+
+    model, layer = composite(forward)(around(NORMALIZED)), around(NORMALIZED)
+    for outer in (lambda model: model, nn.Remat):
+        variables = outer(model).init(jax.random.key(1), X)
+        y, updated = jax.jit(outer(model).fwd)(X, *variables)
+        wanted, _ = layer.fwd(X, *(role["layer"] for role in variables), inference_mode=True)
+        np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-6)
+        assert jax.tree.leaves(updated) and not trees.differences(variables[1], updated)
+    plain = composite(lambda self, call, x: jax.vmap(call.layer)(x))(around(NORMALIZED))
+    np.testing.assert_allclose(plain.fwd(X, *variables, inference_mode=True)[0], wanted, rtol=1e-5, atol=1e-6)
+    with pytest.raises(nn.LayerError, match="call.layer was used inside another transformation .*, but it "):
+        plain.fwd(X, *variables, key=jax.random.key(2))
 
 
 def test_a_child_may_be_called_key():
