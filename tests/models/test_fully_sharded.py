@@ -48,8 +48,15 @@ def cross_entropy(logits, ids):
     return optax.losses.softmax_cross_entropy_with_integer_labels(logits, ids).mean()
 
 
+def on_one_device(variables):
+    """The loss on all data, of the weights gathered on one device: they alone decide about it, not how they were shared out."""
+    trainables, rest = jax.device_get(tuple(variables)[:2])
+    outputs, _ = jax.jit(model().fwd)(IDS[:, :-1], trainables, rest)
+    return float(cross_entropy(outputs, IDS[:, 1:]))
+
+
 def train(directory, mesh, steps):
-    """Go on from the last checkpoint, if there is one."""
+    """Go on from the last checkpoint, if there is one. Returns the losses, and those on one device before the first and after the last."""
     optimizer, stream = optim.AdamW(1e-2, epsilon=1e-4), streams.Stream((IDS[:, :-1], IDS[:, 1:]), 8)
     recipe = model(), optimizer, jax.random.key(0), jax.ShapeDtypeStruct((8, 6), "int32"), mesh, RULES
     target = sharding.abstract(*recipe)
@@ -61,7 +68,7 @@ def train(directory, mesh, steps):
             variables, position = checkpoints.restore((target, position))
         else:
             variables = sharding.init(*recipe)
-        state = training.State(*variables)
+        state, before = training.State(*variables), on_one_device(variables)
         batches = stream.iterate(position, sharding=NamedSharding(mesh, P("data")))
         for _ in range(steps):
             (x, y), position = next(batches)
@@ -72,7 +79,7 @@ def train(directory, mesh, steps):
     assert all(
         leaf.addressable_shards[0].data.size * mesh.size == leaf.size for leaf in kernels
     )  # shared out
-    return losses
+    return losses, before, on_one_device(state)
 
 
 def run(directory, devices):
@@ -85,9 +92,11 @@ def run(directory, devices):
 
 
 def test_what_eight_devices_saved_two_go_on_with(tmp_path):
-    losses = run(tmp_path / "parts", 8) + run(tmp_path / "parts", 2)
-    mesh = jax.make_mesh((1, 1), ("data", "model"), devices=jax.devices()[:1])
-    np.testing.assert_allclose(losses, train(tmp_path / "whole", mesh, 6), rtol=1e-6, atol=1e-6)
+    on_eight, _, saved = run(tmp_path / "parts", 8)
+    on_two, restored, _ = run(tmp_path / "parts", 2)
+    assert restored == saved  # to the bit
+    losses, mesh = on_eight + on_two, jax.make_mesh((1, 1), ("data", "model"), devices=jax.devices()[:1])
+    np.testing.assert_allclose(losses, train(tmp_path / "whole", mesh, 6)[0], rtol=1e-6, atol=1e-6)
     assert losses[-1] < losses[0]
 
 
