@@ -47,6 +47,9 @@ class Freeze(Wrapper):
     The optimizer does not see what is frozen, so it stores nothing for it, and neither decay nor the norm of a clipped
     gradient take it in. Under ``jax.jit``, gradients of frozen weights are not even computed.
 
+    It keeps weights, not the non_trainables: in a frozen body, the statistics of a batch norm go on running, and its dropout
+    goes on. Wrap the body in ``nn.Inference``, or in a ``forward`` call it with ``inference_mode=True``, and it stays as it is.
+
     Args:
       optimizer: trains the others.
       where: which weights are frozen: a pattern of whole paths, in which ``*`` stands for anything, ``"[0]*"``, say; or a

@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial import nn, optim, precision, sharding, training
+from mlax_tutorial import nn, optim, precision, sharding, training, trees
 from mlax_tutorial.inspection.jaxprs import walk
 from tests.settings import configured
 
@@ -597,6 +597,20 @@ def test_the_weights_of_attention_reach_the_loss(scaled):
         make(model, loss, observe="weights")
     with pytest.raises(ValueError, match=f"^{name}: observe must be names of what layers show, .*, got 1"):
         make(model, penalty, observe=1)
+
+
+def test_statistics_of_a_frozen_body_go_on_but_in_inference():
+    body, stays = nn.Series(nn.Linear(4), nn.BatchNorm()), []
+    for wrapped in (body, nn.Inference(body)):
+        model, optimizer = nn.Series(wrapped, nn.Linear(2)), optim.Freeze(optim.SGD(0.1), where="[0]*")
+        trainables, rest, inner = begin(optimizer, model)
+        before = jax.tree.map(np.asarray, (trainables[0], rest))
+        state, _ = training.make_step(model, loss)(
+            optimizer, training.State(trainables, rest, inner), None, X, LABELS
+        )
+        after = state.trainables[0], state.non_trainables
+        stays.append([not trees.differences(*pair) for pair in zip(before, after)])
+    assert stays == [[True, False], [True, True]]
 
 
 def test_a_wrapped_step_is_given_keys():
