@@ -131,7 +131,6 @@ class MixedPrecision(Wrapper):
 
     layer: Child
     policy: Policy
-    decodes = Wrapper.decodes
 
     def __post_init__(self):
         super().__post_init__()
@@ -144,20 +143,20 @@ class MixedPrecision(Wrapper):
         exempt = tuple(name for name in self.policy.exempt if name in layer.inputs)
         return dataclasses.replace(self.policy, exempt=exempt).apply(layer)
 
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
-        x, inputs = self._enter(x, inputs)
+    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
+        x, inputs = self._take(x, inputs)
         options = {"key": key, "inference_mode": inference_mode, **inputs}
         weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
-        y, updated = apply(self._layer, "", "fwd", x, weights, non_trainables, **options)
+        y, updated = apply(self._layer, "", method, x, weights, non_trainables, **options)
         return self._leave(y), _like(updated, non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
-        x, inputs = self._enter(x, inputs)
+        x, inputs = self._take(x, inputs)
         weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
         y, cache = apply(self._layer, "", "decode", x, weights, non_trainables, cache, **inputs)
         return self._leave(y), cache
 
-    def _enter(self, x, inputs):
+    def _take(self, x, inputs):
         given = {"x": x, **inputs}
         stays, dtype = self.policy.exempt, self.policy.compute_dtype
         given = {name: value if name in stays else cast(value, dtype) for name, value in given.items()}
@@ -168,7 +167,7 @@ class MixedPrecision(Wrapper):
 
     def _outline(self, records, path, key, x, **inputs):
         # Phase one does as fwd does, with weights in compute_dtype: what it notes is what each layer will meet.
-        x, inputs = self._enter(x, inputs)
+        x, inputs = self._take(x, inputs)
         before, records.cast = records.cast, functools.partial(cast, dtype=self.policy.compute_dtype)
         try:
             y, *variables = self._layer._outline(records, path, key, x, **inputs)

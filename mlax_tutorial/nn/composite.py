@@ -28,7 +28,8 @@ def entry(forward: Callable) -> Callable:
 
     ``encode(self, call, x, **inputs)`` becomes a method that is called as ``fwd`` is: ``model.encode(x, trainables,
     non_trainables, key=None, inference_mode=False)`` returns ``(y, non_trainables)``. Inside of another Composite it is
-    ``call.model.encode(x)``. All children must be called by ``forward`` itself, which tells ``init`` their sizes.
+    ``call.model.encode(x)``. An :class:`Inference`, a :class:`Remat`, a :class:`Vmap` or a ``precision.Policy`` around the model
+    has the same entries. All children must be called by ``forward`` itself, which tells ``init`` their sizes.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -52,6 +53,7 @@ def entry(forward: Callable) -> Callable:
         run = Forward(self, trainables, non_trainables, key, inference_mode)
         return run.result(forward, x, inputs)
 
+    method.is_entry = True  # for a layer around this one
     del method.__wrapped__  # jax.jit asks for the method's own parameters
     return method
 

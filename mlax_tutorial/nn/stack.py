@@ -1,6 +1,7 @@
 """Layers around one layer: in inference, recomputed, side by side, repeated."""
 
 import functools
+import types
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,22 @@ class Wrapper(Container):
 
     _place = ""
     _flat = property(lambda self: {self._place: self.layer})
+    decodes = Container.decodes
+    _enter = None  # as fwd, after the name of what to call of the layer: fwd, or a further entry
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        options = {"key": key, "inference_mode": inference_mode, **inputs}
+        return self._enter("fwd", x, trainables, non_trainables, **options)
+
+    def __getattr__(self, name):
+        """A further entry of the layer, entered as ``fwd`` is."""
+        if not hasattr(getattr(vars(self).get("layer"), name, None), "is_entry"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if self._enter is None:
+            why = "each layer in it goes on with the output of the one before"
+            mend = f"call {name} of a layer outside of it"
+            raise AttributeError(f"{type(self).__name__} has no entry {name!r}, for {why}: {mend}.")
+        return types.MethodType(_entry(name), self)
 
     def with_children(self, function):
         return self._rebuilt(layer=function(self._place, self.layer))
@@ -55,6 +72,17 @@ class Wrapper(Container):
         return jax.random.key_data(keys), jax.random.key_impl(key)
 
 
+@functools.cache  # so that jax.jit knows it again
+def _entry(name):
+    def method(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        options = {"key": key, "inference_mode": inference_mode, **inputs}
+        return self._enter(name, x, trainables, non_trainables, **options)
+
+    method.__name__ = method.__qualname__ = name
+    method.is_entry = True
+    return method
+
+
 class Inference(Wrapper):
     """Apply a layer in inference, in training, too: its batch norm uses and keeps its statistics, its dropout loses nothing.
 
@@ -75,11 +103,10 @@ class Inference(Wrapper):
     """
 
     layer: Child
-    decodes = Container.decodes
     needs_key = property(lambda self: self.layer.needs_key == "always" and "always")
 
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
-        return self._apply("fwd", x, trainables, non_trainables, key=key, inference_mode=True, **inputs)
+    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
+        return self._apply(method, x, trainables, non_trainables, key=key, inference_mode=True, **inputs)
 
 
 class Remat(Wrapper):
@@ -104,15 +131,14 @@ class Remat(Wrapper):
 
     layer: Child
     policy: Function | None = None
-    decodes = Container.decodes
 
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
         self.check_inference_mode(inference_mode)
         bits, kind = self._repeatable(key, inference_mode)
 
         def fwd(x, trainables, non_trainables, bits, inputs):
             options = {"key": _key(bits, kind), "inference_mode": inference_mode, **inputs}
-            return self._apply("fwd", x, trainables, non_trainables, **options)
+            return self._apply(method, x, trainables, non_trainables, **options)
 
         return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)
 
@@ -177,7 +203,7 @@ class Vmap(Repeated):
     axis: Axis = -2
     decodes = property(lambda self: self.axis < -2 and self.layer.decodes)
 
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
         self._check(x, trainables=trainables, non_trainables=non_trainables)
         keys = None
         if key is not None and wants(self.needs_key, inference_mode):
@@ -186,7 +212,7 @@ class Vmap(Repeated):
 
         def one(x, trainables, non_trainables, key):
             options = {"key": key, "inference_mode": inference_mode, **inputs}
-            y, updated = self._apply("fwd", x, trainables, non_trainables, **options)
+            y, updated = self._apply(method, x, trainables, non_trainables, **options)
             self._check_axes(y)
             return y, updated
 

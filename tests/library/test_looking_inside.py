@@ -1,5 +1,7 @@
 """What layers note, and further entries of a Composite."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -184,3 +186,46 @@ def test_a_second_entry():
     assert {".encoder", ".encoder[0]"} <= captured.keys() and found.shape == (3, 2)
     with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
         model.encode(X, trainables, rest, size=1, inference_mode=True)
+
+
+INNER = Autoencoder(nn.Series(nn.Linear(2), nn.BatchNorm(), nn.Dropout(0.5)), nn.Linear(4))
+AROUND = {
+    "Policy": (Policy("float32").apply, False),
+    "Remat": (nn.Remat, False),
+    "Inference": (nn.Inference, True),
+    "all": (lambda model: Policy("float32").apply(nn.Remat(nn.Inference(model))), True),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_a_second_entry_through_a_layer_around(name):
+    around, inference = AROUND[name]
+    model = around(INNER)
+    variables = model.init(jax.random.key(1), X)
+    wanted = INNER.encode(X, *variables, key=jax.random.key(2), inference_mode=inference, scale=2.0)
+    close(model.encode(X, *variables, key=jax.random.key(2), scale=2.0), wanted)
+    close(jax.jit(model.encode)(X, *variables, key=jax.random.key(2), scale=2.0), wanted)
+    assert model.encode == model.encode  # so jax.jit traces once
+    (y, _), captured = nn.capture(model.encode)(X, *variables, key=jax.random.key(2))
+    assert y.shape == (3, 2) and any(path.endswith(".encoder") for path in captured)
+    outer = Outer(model)
+    (_, code), _ = outer.fwd(X, *outer.init(jax.random.key(1), X), key=jax.random.key(2))
+    assert code.shape == (3, 2)
+    assert pickle.loads(pickle.dumps(model)) == model
+    with pytest.raises(AttributeError, match="object has no attribute 'decrypt'"):
+        model.decrypt
+
+
+def test_a_second_entry_of_copies_and_of_a_stack():
+    model = nn.Vmap(INNER, 3, shared=True)
+    variables = model.init(jax.random.key(1), X)
+    y, updated = model.encode(X, *variables, inference_mode=True)
+    assert y.shape == (3, 3, 2) and jax.tree.map(jnp.shape, updated) == jax.tree.map(jnp.shape, variables[1])
+    for copy in range(3):
+        one = jax.tree.map(lambda leaf: leaf[copy], variables)
+        close(y[:, copy], INNER.encode(X, *one, inference_mode=True)[0])
+    half = Policy("bfloat16").apply(INNER)
+    found, _ = half.encode(X, *half.init(jax.random.key(1), X), inference_mode=True)
+    assert found.dtype == jnp.float32 and (found == found.astype(jnp.bfloat16).astype(jnp.float32)).all()
+    with pytest.raises(AttributeError, match=r"^Stack has no entry 'encode', for each layer in it goes on with"):
+        nn.Stack(INNER, 2).encode
