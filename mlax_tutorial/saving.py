@@ -275,7 +275,11 @@ def save_weights(
             problems.append(f"{keystr} has a name that safetensors keeps for itself: change it")
     if problems:
         raise CheckpointError("\n  ".join(["save_weights: nothing was saved:", *problems]))
-    _write("save_weights", path, _renamed(_names(trainables), [*leaves.values()], rename, {} if like is None else like))
+    _write(
+        "save_weights",
+        path,
+        _renamed(_names(trainables), [*leaves.values()], rename, {} if like is None else like),
+    )
 
 
 def write_tensors(path: str | os.PathLike, tensors: dict[str, Any]) -> None:
@@ -403,7 +407,9 @@ def _renamed(names, leaves, rename, like):
         raise CheckpointError(f"save_weights: like must have {wanted}, but it lacks {some(sorted(unknown))}.")
     if wrong := {name: unfit for name in sorted(used) if (unfit := _unfit("like", like[name]))}:
         raise CheckpointError(
-            "\n  ".join([f"save_weights: like must have {wanted}:", *[f"{n} is {w}" for n, w in wrong.items()]])
+            "\n  ".join(
+                [f"save_weights: like must have {wanted}:", *[f"{n} is {w}" for n, w in wrong.items()]]
+            )
         )
     outlines = {name: _Outline(tuple(like[name].shape), str(like[name].dtype)) for name in used}
     lines = []
@@ -438,7 +444,9 @@ def _renamed(names, leaves, rename, like):
     written = write(leaves)[0]
     pairs = zip(names, leaves, read(written))
     if wrong := [name for name, *both in pairs if not np.array_equal(*both, equal_nan=True)]:
-        raise CheckpointError(f"save_weights: what rename saves of {some(wrong)} would not come back: {moves}.")
+        raise CheckpointError(
+            f"save_weights: what rename saves of {some(wrong)} would not come back: {moves}."
+        )
     return written
 
 
@@ -503,7 +511,9 @@ def _made(asker, source, outlines):
         raise
     if not is_array(made):
         wanted = "must return one array"
-        raise CheckpointError(f"{asker}: the function for {_show(source)!r} in rename {wanted}, got {describe(made)}.")
+        raise CheckpointError(
+            f"{asker}: the function for {_show(source)!r} in rename {wanted}, got {describe(made)}."
+        )
     return _Outline(made.shape, str(made.dtype))
 
 

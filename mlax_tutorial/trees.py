@@ -14,7 +14,8 @@ Three ways to say which leaves are meant, ``where``, everywhere:
   ``jax.tree.map(lambda leaf: leaf.ndim > 1, tree)``.
 
 A pattern or a function that chooses nothing is refused: a misspelt name would do nothing,
-without a word. So is a pattern whose index counts in layers of different kinds. A tree of ``bool`` may be all ``False``.
+without a word. So is a pattern whose index counts in layers of different kinds, as far as paths tell: blocks that are only
+numbered look alike, so name what differs (``nn.name_layers``). A tree of ``bool`` may be all ``False``.
 """
 
 import math

@@ -152,7 +152,9 @@ class Run:
 
     def note(self, name, value):
         if not isinstance(name, str) or not name:  # an empty one means the outputs, to nn.capture
-            self.layer.refuse(f'call.note expects a name, "penalty", say, got {describe(name)}: name what you note.')
+            self.layer.refuse(
+                f'call.note expects a name, "penalty", say, got {describe(name)}: name what you note.'
+            )
         self.refuse_inside(f"call.note({name!r}, …)", "return the value, and note it out here")
         if self.found is not None:
             self.add(name, "", {("", name): value})

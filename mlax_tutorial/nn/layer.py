@@ -199,7 +199,9 @@ class Layer(Checks, Fields):
 
     def _build_cache(self, records, path, length):
         """The same for a cache."""
-        written = [getattr(type(self), name) is not getattr(Layer, name) for name in ("build_cache", "decode")]
+        written = [
+            getattr(type(self), name) is not getattr(Layer, name) for name in ("build_cache", "decode")
+        ]
         if written == [True, False]:
             self.refuse("writes build_cache but no decode, which would use the cache: write both.")
         if written == [False, True]:

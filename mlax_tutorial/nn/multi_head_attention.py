@@ -333,7 +333,9 @@ def with_place(cache: Any, place: Any) -> Any:
         except ValueError:
             where = jax.tree_util.keystr(path)
             mend = "give one place for each row of the batch, or one for all"
-            raise ValueError(f"with_place: cache{where} is {describe(leaf)}, got place {describe(made)}: {mend}.") from None
+            raise ValueError(
+                f"with_place: cache{where} is {describe(leaf)}, got place {describe(made)}: {mend}."
+            ) from None
 
     result = jax.tree_util.tree_map_with_path(one, cache)
     if not found:

@@ -70,7 +70,9 @@ def choose(name: str, where: Where, paths: list[str], kind: str, error=ValueErro
 def ambiguous(pattern: Where, paths: list[str]) -> str:
     """What is wrong with a pattern whose index counts in layers of different kinds, if it does; else nothing.
 
-    So it is where a ``*`` stands directly before an index, and what it swallows differs in more than indices.
+    So it is where a ``*`` stands directly before an index, and what it swallows differs in more than indices. Whether ``[0]`` and
+    ``[1]`` are two equal blocks or two kinds of layers, paths do not tell, nor what stands in them: of equal blocks, the first
+    may well have a projection more.
 
     >>> ambiguous("*[4]['kernel']", ["[4]['kernel']", "[2]['mlp'][4]['kernel']"])
     "fits layers of different kinds, [4]['kernel'] and [2]['mlp'][4]['kernel']: write [4]['kernel'] or [*]['mlp'][4]['kernel']"

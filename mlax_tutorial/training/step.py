@@ -106,13 +106,17 @@ def differentiate(
     observe = observed(f"{name}: observe", observe)
     if observe and not sees_notes:
         mend = "write it as a function of outputs, targets and notes"
-        raise ValueError(f"{name}: observe is for a loss whose third parameter is notes, got {show(loss)}: {mend}.")
+        raise ValueError(
+            f"{name}: observe is for a loss whose third parameter is notes, got {show(loss)}: {mend}."
+        )
 
     def gradient(trainables, non_trainables, key, x, targets, inputs, scale=lambda value: value):
         def evaluate(trainables):
             noted = ()
             if sees_notes:
-                (outputs, updated), found = notes(model, observe)(x, trainables, non_trainables, key=key, **inputs)
+                (outputs, updated), found = notes(model, observe)(
+                    x, trainables, non_trainables, key=key, **inputs
+                )
                 noted = (found,)
             else:
                 outputs, updated = model.fwd(x, trainables, non_trainables, key=key, **inputs)

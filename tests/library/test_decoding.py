@@ -153,17 +153,27 @@ class Holds(nn.Composite):
         return call.layer(x)
 
 
-@pytest.mark.parametrize("around", [nn.Series, nn.Remat, Policy("float32").apply], ids=["Series", "Remat", "Policy"])
+@pytest.mark.parametrize(
+    "around", [nn.Series, nn.Remat, Policy("float32").apply], ids=["Series", "Remat", "Policy"]
+)
 def test_a_cache_that_nothing_uses_and_one_that_nothing_makes_are_refused(around):
     step = jnp.ones((2, 1, 4))
-    with pytest.raises(nn.LayerError, match=r"Keeps: writes build_cache but no decode, which would use the cache"):
+    with pytest.raises(
+        nn.LayerError, match=r"Keeps: writes build_cache but no decode, which would use the cache"
+    ):
         around(Keeps()).init_cache(step, LENGTH)
-    with pytest.raises(nn.LayerError, match=r"Bare: writes decode but no build_cache, which makes what it is given"):
+    with pytest.raises(
+        nn.LayerError, match=r"Bare: writes decode but no build_cache, which makes what it is given"
+    ):
         around(Bare()).init_cache(step, LENGTH)
-    with pytest.raises(nn.LayerError, match=r"Holds: writes build_cache, but holds layers, so that its cache is theirs"):
+    with pytest.raises(
+        nn.LayerError, match=r"Holds: writes build_cache, but holds layers, so that its cache is theirs"
+    ):
         around(Holds(nn.Linear(4))).init_cache(step, LENGTH)
     model = around(Single())
-    with pytest.raises(nn.LayerError, match=r"Single: decode must return \(y, cache\), got float32\[2,1,4\]: end it"):
+    with pytest.raises(
+        nn.LayerError, match=r"Single: decode must return \(y, cache\), got float32\[2,1,4\]: end it"
+    ):
         model.decode(step, *model.init(jax.random.key(0), step), model.init_cache(step, LENGTH))
 
 

@@ -1,5 +1,6 @@
 """What layers note, and further entries of a Composite."""
 
+import operator
 import pickle
 
 import jax
@@ -142,7 +143,9 @@ def test_a_note_has_a_name(name, got):
         return call.layer(x)
 
     Noting = type("Noting", (nn.Composite,), {"__annotations__": {"layer": nn.Layer}, "forward": forward})
-    with pytest.raises(nn.LayerError, match=f'^Noting: call.note expects a name, "penalty", say, got {got}: '):
+    with pytest.raises(
+        nn.LayerError, match=f'^Noting: call.note expects a name, "penalty", say, got {got}: '
+    ):
         Noting(nn.Linear(4)).init(jax.random.key(0), X)
 
 
@@ -213,7 +216,7 @@ def test_a_second_entry_through_a_layer_around(name):
     assert code.shape == (3, 2)
     assert pickle.loads(pickle.dumps(model)) == model
     with pytest.raises(AttributeError, match="object has no attribute 'decrypt'"):
-        model.decrypt
+        _ = model.decrypt
 
 
 def test_a_second_entry_of_copies_and_of_a_stack():
@@ -222,10 +225,12 @@ def test_a_second_entry_of_copies_and_of_a_stack():
     y, updated = model.encode(X, *variables, inference_mode=True)
     assert y.shape == (3, 3, 2) and jax.tree.map(jnp.shape, updated) == jax.tree.map(jnp.shape, variables[1])
     for copy in range(3):
-        one = jax.tree.map(lambda leaf: leaf[copy], variables)
+        one = jax.tree.map(operator.itemgetter(copy), variables)
         close(y[:, copy], INNER.encode(X, *one, inference_mode=True)[0])
     half = Policy("bfloat16").apply(INNER)
     found, _ = half.encode(X, *half.init(jax.random.key(1), X), inference_mode=True)
     assert found.dtype == jnp.float32 and (found == found.astype(jnp.bfloat16).astype(jnp.float32)).all()
-    with pytest.raises(AttributeError, match=r"^Stack has no entry 'encode', for each layer in it goes on with"):
-        nn.Stack(INNER, 2).encode
+    with pytest.raises(
+        AttributeError, match=r"^Stack has no entry 'encode', for each layer in it goes on with"
+    ):
+        _ = nn.Stack(INNER, 2).encode

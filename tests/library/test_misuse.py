@@ -351,8 +351,14 @@ BUILT = {
         lambda: nn.with_place(cache(), jnp.array([1.5, 2])),
         r"^with_place: place must be integers of at least 0, of the shape of the batch, or one for all, got .*1\.5",
     ),
-    "with_place, text": (lambda: nn.with_place(cache(), "a"), r"^with_place: place must be integers .* got 'a'"),
-    "with_place, before the first": (lambda: nn.with_place(cache(), -1), r"^with_place: place must be .* got -1"),
+    "with_place, text": (
+        lambda: nn.with_place(cache(), "a"),
+        r"^with_place: place must be integers .* got 'a'",
+    ),
+    "with_place, before the first": (
+        lambda: nn.with_place(cache(), -1),
+        r"^with_place: place must be .* got -1",
+    ),
     "with_place, of weights": (
         lambda: nn.with_place(KERNEL, 3),
         r"^with_place: cache must have a 'place', got a dict with keys \['kernel'\]: pass what init_cache made",

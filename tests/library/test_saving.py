@@ -492,7 +492,10 @@ WRONG_NAMES = {
     ),
     "a mean, in which each number counts once": (
         lambda path: saving.save_weights(
-            path, {"w": jnp.arange(2.0)}, rename={"w": ("w", lambda w: jnp.full((2, 2), 0.5) @ w)}, like={"w": jnp.ones(2)}
+            path,
+            {"w": jnp.arange(2.0)},
+            rename={"w": ("w", lambda w: jnp.full((2, 2), 0.5) @ w)},
+            like={"w": jnp.ones(2)},
         ),
         r"^save_weights: what rename saves of w would not come back: choose functions that only move numbers",
     ),

@@ -237,7 +237,9 @@ def test_what_is_done_with_weights_works_on_explicit_meshes(context, twin, tmp_p
         for rename in (None, {"w": ("w", lambda w: w * 1)}):
             found = saving.load_weights(tmp_path / "w", put(w), rename=rename)["w"]
             np.testing.assert_array_equal(found, w)
-            assert found.sharding.spec == P("model") and found.sharding.mesh.axis_types == (AxisType.Auto,) * 2
+            assert (
+                found.sharding.spec == P("model") and found.sharding.mesh.axis_types == (AxisType.Auto,) * 2
+            )
             trees.average(put(w), {"w": found}, 0.5)
 
 

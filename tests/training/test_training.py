@@ -591,9 +591,13 @@ def test_the_weights_of_attention_reach_the_loss(scaled):
     wanted = jax.tree.map(lambda w, g: np.asarray(w - g), trainables, jax.grad(by_hand)(trainables))
     step = make(model, penalty, observe="weights")
     state, _ = step(optimizer, training.State(trainables, (), inner), None, x, x)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), state.trainables, wanted)
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), state.trainables, wanted
+    )
     name = make.__name__
-    with pytest.raises(ValueError, match=f"^{name}: observe is for a loss whose third parameter is notes, got loss"):
+    with pytest.raises(
+        ValueError, match=f"^{name}: observe is for a loss whose third parameter is notes, got loss"
+    ):
         make(model, loss, observe="weights")
     with pytest.raises(ValueError, match=f"^{name}: observe must be names of what layers show, .*, got 1"):
         make(model, penalty, observe=1)
