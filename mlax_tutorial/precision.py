@@ -27,7 +27,7 @@ from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.numeric import accumulator, is_floating
 from mlax_tutorial.nn.places import gather, spread
 from mlax_tutorial.nn.series import Child, Parallel, Series
-from mlax_tutorial.nn.stack import Inference, Remat, Vmap, Wrapper
+from mlax_tutorial.nn.stack import Entered, Inference, Remat, Vmap, Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
 from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
@@ -131,6 +131,7 @@ class MixedPrecision(Wrapper):
 
     layer: Child
     policy: Policy
+    decodes = Wrapper.decodes
 
     def __post_init__(self):
         super().__post_init__()
@@ -143,20 +144,20 @@ class MixedPrecision(Wrapper):
         exempt = tuple(name for name in self.policy.exempt if name in layer.inputs)
         return dataclasses.replace(self.policy, exempt=exempt).apply(layer)
 
-    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
-        x, inputs = self._take(x, inputs)
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        x, inputs = self._enter(x, inputs)
         options = {"key": key, "inference_mode": inference_mode, **inputs}
         weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
-        y, updated = apply(self._layer, "", method, x, weights, non_trainables, **options)
+        y, updated = apply(self._layer, "", "fwd", x, weights, non_trainables, **options)
         return self._leave(y), _like(updated, non_trainables)
 
     def decode(self, x, trainables, non_trainables, cache, **inputs):
-        x, inputs = self._take(x, inputs)
+        x, inputs = self._enter(x, inputs)
         weights = _cast_weights(self._layer, trainables, self.policy.compute_dtype)
         y, cache = apply(self._layer, "", "decode", x, weights, non_trainables, cache, **inputs)
         return self._leave(y), cache
 
-    def _take(self, x, inputs):
+    def _enter(self, x, inputs):
         given = {"x": x, **inputs}
         stays, dtype = self.policy.exempt, self.policy.compute_dtype
         given = {name: value if name in stays else cast(value, dtype) for name, value in given.items()}
@@ -167,7 +168,7 @@ class MixedPrecision(Wrapper):
 
     def _outline(self, records, path, key, x, **inputs):
         # Phase one does as fwd does, with weights in compute_dtype: what it notes is what each layer will meet.
-        x, inputs = self._take(x, inputs)
+        x, inputs = self._enter(x, inputs)
         before, records.cast = records.cast, functools.partial(cast, dtype=self.policy.compute_dtype)
         try:
             y, *variables = self._layer._outline(records, path, key, x, **inputs)
@@ -476,7 +477,7 @@ def _adapt(layer, policy, last=True):
     if isinstance(layer, MixedPrecision):
         dtype = layer.policy.output_dtype or (None if last else policy.compute_dtype)
         return dataclasses.replace(layer.policy, output_dtype=dtype).apply(layer.layer)
-    last = last and isinstance(layer, (Series, Parallel, Inference, Remat, Vmap))
+    last = last and isinstance(layer, (Series, Parallel, Inference, Remat, Vmap, Entered))
     end = [*layer._flat][-1:] if isinstance(layer, Series) else None  # each of Parallel is an output
     made = layer.with_children(
         lambda place, child: _adapt(child, policy, last and (end is None or place in end))

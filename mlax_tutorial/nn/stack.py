@@ -21,18 +21,13 @@ class Wrapper(Container):
 
     _place = ""
     _flat = property(lambda self: {self._place: self.layer})
-    decodes = Container.decodes
-    _enter = None  # as fwd, after the name of what to call of the layer: fwd, or a further entry
-
-    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
-        options = {"key": key, "inference_mode": inference_mode, **inputs}
-        return self._enter("fwd", x, trainables, non_trainables, **options)
+    _enters = True  # whether further entries of the layer are entries of this one
 
     def __getattr__(self, name):
-        """A further entry of the layer, entered as ``fwd`` is."""
+        """A further entry of the layer: what ``fwd`` does, with the entry in place of the layer's own."""
         if not hasattr(getattr(vars(self).get("layer"), name, None), "is_entry"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if self._enter is None:
+        if not self._enters:
             why = "each layer in it goes on with the output of the one before"
             mend = f"call {name} of a layer outside of it"
             raise AttributeError(f"{type(self).__name__} has no entry {name!r}, for {why}: {mend}.")
@@ -72,11 +67,23 @@ class Wrapper(Container):
         return jax.random.key_data(keys), jax.random.key_impl(key)
 
 
+class Entered(Wrapper):
+    """A layer whose ``fwd`` is a further entry of the one in it."""
+
+    layer: Child
+    name: str
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        options = {"key": key, "inference_mode": inference_mode, **inputs}
+        return self._apply(self.name, x, trainables, non_trainables, **options)
+
+
 @functools.cache  # so that jax.jit knows it again
 def _entry(name):
     def method(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         options = {"key": key, "inference_mode": inference_mode, **inputs}
-        return self._enter(name, x, trainables, non_trainables, **options)
+        entered = self._rebuilt(layer=Entered(self.layer, name))
+        return entered.fwd(x, trainables, non_trainables, **options)
 
     method.__name__ = method.__qualname__ = name
     method.is_entry = True
@@ -103,10 +110,11 @@ class Inference(Wrapper):
     """
 
     layer: Child
+    decodes = Container.decodes
     needs_key = property(lambda self: self.layer.needs_key == "always" and "always")
 
-    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
-        return self._apply(method, x, trainables, non_trainables, key=key, inference_mode=True, **inputs)
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
+        return self._apply("fwd", x, trainables, non_trainables, key=key, inference_mode=True, **inputs)
 
 
 class Remat(Wrapper):
@@ -131,14 +139,15 @@ class Remat(Wrapper):
 
     layer: Child
     policy: Function | None = None
+    decodes = Container.decodes
 
-    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self.check_inference_mode(inference_mode)
         bits, kind = self._repeatable(key, inference_mode)
 
         def fwd(x, trainables, non_trainables, bits, inputs):
             options = {"key": _key(bits, kind), "inference_mode": inference_mode, **inputs}
-            return self._apply(method, x, trainables, non_trainables, **options)
+            return self._apply("fwd", x, trainables, non_trainables, **options)
 
         return jax.checkpoint(fwd, policy=self.policy)(x, trainables, non_trainables, bits, inputs)
 
@@ -203,7 +212,7 @@ class Vmap(Repeated):
     axis: Axis = -2
     decodes = property(lambda self: self.axis < -2 and self.layer.decodes)
 
-    def _enter(self, method, x, trainables, non_trainables, *, key, inference_mode, **inputs):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self._check(x, trainables=trainables, non_trainables=non_trainables)
         keys = None
         if key is not None and wants(self.needs_key, inference_mode):
@@ -212,7 +221,7 @@ class Vmap(Repeated):
 
         def one(x, trainables, non_trainables, key):
             options = {"key": key, "inference_mode": inference_mode, **inputs}
-            y, updated = self._apply(method, x, trainables, non_trainables, **options)
+            y, updated = self._apply("fwd", x, trainables, non_trainables, **options)
             self._check_axes(y)
             return y, updated
 
@@ -291,6 +300,7 @@ class Stack(Repeated):
     unroll: Size = 1
     decodes = Container.decodes
     _size = "depth"
+    _enters = False
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False, **inputs):
         self._check_sizes(trainables=trainables, non_trainables=non_trainables)

@@ -230,6 +230,12 @@ def test_a_second_entry_of_copies_and_of_a_stack():
     half = Policy("bfloat16").apply(INNER)
     found, _ = half.encode(X, *half.init(jax.random.key(1), X), inference_mode=True)
     assert found.dtype == jnp.float32 and (found == found.astype(jnp.bfloat16).astype(jnp.float32)).all()
+    exempt = Policy("bfloat16").apply(Policy("float32").apply(INNER))  # at the end it keeps its precision
+    variables = exempt.init(jax.random.key(1), X)
+    close(
+        exempt.encode(X, *variables, inference_mode=True),
+        INNER.encode(X.astype(jnp.bfloat16).astype(jnp.float32), *variables, inference_mode=True),
+    )
     with pytest.raises(
         AttributeError, match=r"^Stack has no entry 'encode', for each layer in it goes on with"
     ):
