@@ -65,7 +65,9 @@ CALLS = {
         r"^model\[0\]\.Linear: kernel_initializer must return float32\[4,3\], got function init: call what makes",
     ),
     "an initializer of another dtype": (
-        lambda: initialized(nn.Linear(3, lambda key, shape, dtype: jnp.ones(shape, int)), X.astype(jnp.bfloat16)),
+        lambda: initialized(
+            nn.Linear(3, lambda key, shape, dtype: jnp.ones(shape, int)), X.astype(jnp.bfloat16)
+        ),
         r"^Linear: kernel_initializer must return float32\[4,3\], got int32\[4,3\]: make it of the shape",
     ),
     "an initializer of another shape": (
