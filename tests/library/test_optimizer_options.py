@@ -164,7 +164,7 @@ def test_what_comes_after_accumulation_in_a_chain_waits_as_it_does():
     collected = optim.Accumulate(SGD, 2)
     for optimizer in (
         optim.Chain(collected, optim.Scale(halved)),
-        optim.Chain(collected, optim.WeightDecay(1.0), optim.Scale(halved)),
+        optim.Chain(collected, optim.ScaleByTrustRatio(), optim.Scale(halved)),
     ):
         state, moved = optimizer.init(ones), []
         for _ in range(4):
