@@ -19,8 +19,8 @@ def chunked_cross_entropy(
     """The mean cross entropy of ``hidden @ kernel``, whose logits never exist whole, not in the backward pass either.
 
     A chunk of tokens at a time: memory ``O(chunk_size * vocab)`` in place of ``O(tokens * vocab)``. The backward pass computes
-    each chunk's logits once more, and holds little more than these and the gradient of the kernel. For half precision, logits,
-    sums and that gradient are float32.
+    each chunk's logits once more, and holds little more than these and the gradient of the kernel (compiled by JAX 0.7, two chunks'
+    logits, in both passes). For half precision, logits, sums and that gradient are float32.
 
     Args:
       hidden: ``(..., features)``, floating: what the last layer before the logits gives.
