@@ -511,6 +511,7 @@ def test_the_kernel_completes_and_explains_names(opened):
     press("Tab")
     expect(offered).to_be_visible()
     expect(offered.locator("li")).to_have_text(["overshoot"])
+    reader.page.wait_for_timeout(150)  # for 75 ms after it has opened, the editor takes no key for it
     press("Tab")
     assert reader.text(cell) == ["face = '\N{GRINNING FACE}'; overshoot"]
     write("(")
