@@ -132,7 +132,9 @@ def hides_reuse(run, x, key):
     names = {equation.primitive.name for _, equation in jaxprs.walk(jax.make_jaxpr(run)(x, key))}
     if "random_fold_in" in names:
         return "`fold_in` does not count as a use"
-    return "`jax.random.clone` switches the check off for this key" if "random_clone" in names else ""
+    if "random_clone" in names:
+        return "`jax.random.clone` switches the check off for this key"
+    return "taking the bits out of the key does not count as a use" if "random_unwrap" in names else ""
 
 
 def counts(container, path, x):

@@ -43,6 +43,7 @@ def check(noisy):
     _is_dropout(one, np.asarray(x) @ np.asarray(mixing), x, mixing)
     _differs_between_examples(one)
     _differs_between_layers(two, x)
+    _in_every_layer(noisy)
     _reuse(noisy, x, kernels)
 
 
@@ -87,6 +88,22 @@ def _differs_between_examples(y):
         )
 
 
+def _in_every_layer(noisy):
+    """Among so many examples each unit survives somewhere, unless a layer drops it in all; and few examples vanish in two layers."""
+    many = jax.device_put(np.ones((2048, WIDE), np.float32))
+    kept = np.asarray(noisy(many, _kernels(DEEP), jax.random.key(6))) > 0
+    if not kept.any(axis=0).all():
+        raise Failed(
+            "In the first layer each example has a mask of its own, but in a later one all examples have the same: there, too, draw one "
+            "number for each value of `x`."
+        )
+    kept = np.asarray(noisy(many, _kernels(2), jax.random.key(7))) > 0
+    if np.mean(kept.any(axis=1)) < 0.9:
+        raise Failed(
+            "In the second layer an example is dropped as a whole or not at all: there, too, draw one number for each value of `x`."
+        )
+
+
 def _differs_between_layers(y, x):
     """With one mask for all layers, half of the values survive all of them."""
     survived = float(np.mean(np.asarray(y) > 0))
@@ -105,13 +122,19 @@ def _differs_between_layers(y, x):
 
 
 def _reuse(noisy, x, kernels):
-    checks.keys(lambda key: reader.original(noisy)(x, kernels, key), jax.random.key(3))
-    run = reader.original(noisy)
-    if because := hides_reuse(lambda x, key: run(x, kernels, key), x, jax.random.key(5)):
-        raise Failed(
-            f"If a caller passed the same key twice, JAX's check for reused keys would notice nothing: {because}. Derive the keys "
-            "with `jax.random.split`, straight from the key that comes in."
-        )
+    run, key = reader.original(noisy), jax.random.key(5)
+    checks.keys(lambda key: run(x, kernels, key), jax.random.key(3))
+    with jax.debug_key_reuse(True):
+        run(x, kernels, key)
+        try:
+            run(x, kernels, key)
+        except jax.errors.KeyReuseError:
+            return
+    because = hides_reuse(lambda x, key: run(x, kernels, key), x, jax.random.key(5))
+    raise Failed(
+        f"If a caller passed the same key twice, JAX's check for reused keys would notice nothing{because and f': {because}'}. "
+        "Derive the keys with `jax.random.split`, straight from the key that comes in."
+    )
 
 
 exercise = Exercise(

@@ -161,21 +161,26 @@ def _note_on_any_error(NamedSeries, x):
 
 def _place_of_an_error(NamedSeries, x):
     model = checks.make(NamedSeries, ("body", "tail"), (nn.Linear(3), nn.Linear(3)))
+    for broken, sound in [("tail", "body"), ("body", "tail")]:
+        _names_the_broken_one(model, x, broken, sound)
+
+
+def _names_the_broken_one(model, x, broken, sound):
     variables = method(model, "init")(jax.random.key(5), x)
-    variables[0]["tail"] = {"kernel": jax.device_put(np.ones((4, 3), np.float32))}  # of another model
+    variables[0][broken] = {"kernel": jax.device_put(np.ones((4, 3), np.float32))}  # of another model
     try:
         model.fwd(x, *variables)
     except ValueError as error:
         said = " ".join([str(error), *getattr(error, "__notes__", ())])
-        if "tail" not in said:
+        if broken not in said:
             raise Failed(
-                "The layer called 'tail' raised an error, and neither its message nor a note on it says so: catch it, "
+                f"The layer called '{broken}' raised an error, and neither its message nor a note on it says so: catch it, "
                 "`error.add_note(…)` with the name, and `raise` it again.",
                 shown=[("the error", said)],
             ) from None
-        if "body" in said:
+        if sound in said:
             raise Failed(
-                "The layer called 'tail' raised an error, and its note also names 'body', which did nothing wrong.",
+                f"The layer called '{broken}' raised an error, and its note also names '{sound}', which did nothing wrong.",
                 shown=[("the error", said)],
             ) from None
         return

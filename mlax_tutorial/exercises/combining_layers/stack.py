@@ -66,6 +66,7 @@ def check(DeepStack):
     counts(checks.make(DeepStack, Count(), 2), lambda tree: {"runs": np.asarray(tree["runs"]).mean()}, x)
     _keys(DeepStack, x)
     _recomputes(DeepStack, x)
+    _recomputes_in_training(DeepStack, x)
     checks.obeys_laws(checks.make(DeepStack, Count(), 2), x, but=OF_THE_LAYERS_INSIDE)
 
 
@@ -139,9 +140,22 @@ def _keys(DeepStack, x):
     method(counting, "fwd")(x, *variables, key=jax.random.key(2))
 
 
-def _draw_apart(DeepStack, x):
+def _recomputes_in_training(DeepStack, x):
+    """With `remat=True`, too, blocks draw, update, and hear whether they are in training."""
+    try:
+        counting = checks.make(DeepStack, Count(), 2, True)
+        counts(counting, lambda tree: {"runs": np.asarray(tree["runs"]).mean()}, x)
+        _draw_apart(DeepStack, x, True)
+        noisy = checks.make(DeepStack, Noise(), 2, True)
+        catches_reuse(noisy, x, method(noisy, "init")(jax.random.key(1), x))
+    except Failed as failure:
+        failure.message = f"With `remat=True`: {failure.message}"
+        raise
+
+
+def _draw_apart(DeepStack, x, remat=False):
     """Each block draws numbers of its own, from the key that `fwd` got."""
-    model = checks.make(DeepStack, Draws(), 4)
+    model = checks.make(DeepStack, Draws(), 4, remat)
     variables = method(model, "init")(jax.random.key(1), x)
     with jax.debug_key_reuse(False):
         draw = jax.jit(lambda key: method(model, "fwd")(x, *variables, key=key)[1]["drawn"])

@@ -20,7 +20,12 @@ def no_loop_over_batch(function, arguments):
         sum(e.params["length"] for _, e in jaxprs.walk(program) if e.primitive.name == "scan")
         for program in (few, many)
     ]
-    if rounds[1] - rounds[0] >= 8 or any(e.primitive.name == "while" for _, e in jaxprs.walk(many)):
+    if any(e.primitive.name == "while" for _, e in jaxprs.walk(many)):
+        raise Failed(
+            "There is a `while_loop` in your jaxpr, and a jaxpr does not say how often that runs. If it goes over the examples, work on "
+            "the whole batch at once; if over something else, take a Python loop or `lax.map`."
+        )
+    if rounds[1] - rounds[0] >= 8:
         raise Failed(
             "There is a loop over the examples in your jaxpr: one follows the other, instead of all at once. "
             "Work on the whole batch."

@@ -151,8 +151,7 @@ exercise = Exercise(
     stars=2,
     minutes=15,
     why=(
-        "A confident mistake now costs what it should and pulls as hard as it should, and no batch can turn the "
-        "weights into NaN."
+        "A confident mistake now has the loss and the gradient that it should, and no large logit turns the weights into NaN."
     ),
     hints=(
         "Put p = 1/(1 + e^-z) into the formula, on paper. Both labels together give log(1 + e^z) - z y.",

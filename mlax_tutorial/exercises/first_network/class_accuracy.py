@@ -18,7 +18,7 @@ def solution(logits, labels):
 
 def _by_numpy(logits, labels):
     hits, labels = np.argmax(logits, axis=-1) == np.asarray(labels), np.asarray(labels)
-    count, right = (np.bincount(labels, weights, minlength=4) for weights in (None, hits))
+    count, right = (np.bincount(labels, weights, minlength=logits.shape[-1]) for weights in (None, hits))
     return jax.device_put(np.float32(right / np.maximum(count, 1)))
 
 
@@ -85,7 +85,21 @@ def check(function):
     checks.values(function, _by_numpy, examples=[telling], recognise=recognise)
     jitted = checks.works_under_jit(function, *telling)
     checks.values(jitted, _by_numpy, inputs.together(draw_both), recognise=recognise, count=12)
+    _other_number_of_classes(jitted)
     no_loop_over_batch(function, lambda n: (np.zeros((n, 4), np.float32), np.zeros(n, np.int32)))
+
+
+def _other_number_of_classes(jitted):
+    logits, labels = 4 * np.eye(3, dtype=np.float32)[[0, 1, 2, 1]], np.array([0, 1, 1, 2], np.int32)
+    given = jax.device_put((logits, labels))
+    got = jitted(*given)
+    if getattr(got, "shape", None) == (4,):
+        raise Failed(
+            "With 3 classes there are still 4 results: read the number of classes off `logits.shape[-1]`.",
+            input={"logits": given[0], "labels": given[1]},
+            got=got,
+        )
+    checks.same(got, _by_numpy(*given), where="with 3 classes")
 
 
 def two_guesses(logits, labels):

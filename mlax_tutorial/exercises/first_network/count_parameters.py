@@ -60,7 +60,10 @@ def _compare_count(got, tree, described):
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
     if np.ndim(got) or not np.issubdtype(np.asarray(got).dtype, np.integer):
-        raise Failed("One whole number is asked for, an integer.", **shown)
+        raise Failed(
+            "One whole number is asked for, an integer. (`np.prod(())` is the float 1.0; `math.prod(())` is the integer 1.)",
+            **shown,
+        )
     if int(got) == expected:
         return
     if expected > 10**12 and abs(int(got) / expected - 1) < 1e-5:
@@ -104,7 +107,7 @@ exercise = Exercise(
     title="How large is it?",
     stars=1,
     minutes=5,
-    why="Shapes are known before there is any memory for the arrays: so you can size up a network that fits nowhere.",
+    why="Shapes are known before there is any memory for the arrays: so you can count the weights of a network that is too large for any memory.",
     hints=(
         "`jax.tree.leaves(tree)` is a list of all arrays in a tree, however deep they are.",
         "An array of shape (3, 5) holds 3 times 5 numbers: `math.prod(shape)`. Of shape (), it holds one.",

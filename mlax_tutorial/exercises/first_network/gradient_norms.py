@@ -1,4 +1,4 @@
-"""Which picture pulls hardest?"""
+"""Which picture has the largest gradient?"""
 
 import functools
 
@@ -127,7 +127,7 @@ def _other_trees(function):
 
 
 exercise = Exercise(
-    title="Which picture pulls hardest?",
+    title="Which picture has the largest gradient?",
     stars=2,
     minutes=15,
     why=(

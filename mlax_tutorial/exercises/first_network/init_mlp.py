@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 import math
 
 import jax
@@ -34,14 +35,23 @@ def check(init_mlp):
     of_key = reader.guard(bound, "init_mlp")
     checks.pure(of_key, jax.random.key(0))
     checks.keys(of_key, jax.random.key(0))
-    _, first, second = init_mlp(jax.random.key(1), sizes)
-    if np.array_equal(first["kernel"], second["kernel"]):
+    for one, other in itertools.combinations(init_mlp(jax.random.key(1), sizes), 2):
+        if np.array_equal(one["kernel"], other["kernel"]):
+            raise Failed(
+                "Two layers of the same size get the same kernel: each layer must draw from a key of its own.",
+                input={"sizes": sizes},
+                shown=[("both kernels", str(one["kernel"]))],
+            )
+    drawn = of_large(jax.random.key(2))
+    _spread_of_kernels(drawn, large)
+    one, other = (np.ravel(layer["kernel"])[:100] for layer in drawn)
+    if np.allclose(
+        one / one.std(), other / other.std(), atol=1e-4
+    ):  # a shape takes as many of a key's numbers as it needs
         raise Failed(
-            "Two layers of the same size get the same kernel: each layer must draw from a key of its own.",
-            input={"sizes": sizes},
-            shown=[("both kernels", str(first["kernel"]))],
+            "Two layers of different sizes draw the same random numbers, as many as each needs: give each layer a key of its own.",
+            input={"sizes": large},
         )
-    _spread_of_kernels(of_large(jax.random.key(2)), large)
 
 
 def _structure_of_params(params, sizes):

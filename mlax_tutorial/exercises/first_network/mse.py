@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, checks, inputs
+from mlax_tutorial.checking import Exercise, Failed, checks, inputs
 
 
 def solution(preds, targets):
@@ -90,6 +90,20 @@ def check(mse):
     checks.values(jitted, _by_numpy, pair("n"), recognise=recognise)
     checks.values(jitted, _by_numpy, pair("n", 2), examples=[table], recognise=by_rows)
     checks.gradients(mse, solution, *telling, jit=True)
+    _hides_nothing(jitted)
+
+
+def _hides_nothing(mse):
+    """A loss that leaves out what is NaN, or caps what is large, tells nobody that training went wrong."""
+    preds, targets = jax.device_put((np.float32([np.nan, 1.0]), np.float32([0.0, 0.0])))
+    if not np.isnan(got := mse(preds, targets)):
+        raise Failed(
+            "One prediction is NaN, and your loss is a number: it hides the one thing that you would want to know.",
+            input={"preds": preds, "targets": targets},
+            got=got,
+        )
+    preds, targets = jax.device_put((np.float32([3000.0, 1.0]), np.float32([-1000.0, 0.0])))
+    checks.same(mse(preds, targets), _by_numpy(preds, targets), where="for a very large error")
 
 
 exercise = Exercise(

@@ -16,8 +16,8 @@ class Embed(nn.Layer):
 
     def init(self, key, x):
         shape = self.vocab_size, self.embed_dim
-        table = jax.random.normal(key, shape, self.param_dtype) * self.embed_dim**-0.5
-        return {"embed": table}, ()
+        table = jax.random.normal(key, shape) * self.embed_dim**-0.5
+        return {"embed": table.astype(self.param_dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         rows = trainables["embed"].at[x]

@@ -1,12 +1,16 @@
 """Low-rank adaptation: a frozen kernel, and two thin matrices that learn."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Literal
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.layers._layers import MATRIX, compare, drawn, outlines, subject, variables
+from mlax_tutorial.inspection import jaxprs
 
 
 class LowRank(nn.Layer):
@@ -17,8 +21,8 @@ class LowRank(nn.Layer):
         draw = jax.nn.initializers.lecun_normal()
         key_kernel, key_a = jax.random.split(key)
         size = x.shape[-1]
-        kernel = draw(key_kernel, (size, self.out_features), x.dtype)
-        a = draw(key_a, (size, self.rank), x.dtype)
+        kernel = draw(key_kernel, (size, self.out_features)).astype(x.dtype)
+        a = draw(key_a, (size, self.rank)).astype(x.dtype)
         b = jnp.zeros((self.rank, self.out_features), x.dtype)
         return {"a": a, "b": b}, {"kernel": kernel}
 
@@ -58,6 +62,7 @@ def check(LowRank):
         (plain + 2 * low, "The low-rank part is multiplied by the rank: divide by it."),
     ]  # fmt: skip
     compare(layer, MATRIX, *given, plain + low / 2, recognise)
+    _another_rank(checks.make(LowRank, 3, 3), kernel)
     _, updated = subject(layer).fwd(MATRIX, *given)
     if jax.tree.structure(updated) != jax.tree.structure(given[1]) or not np.array_equal(
         jax.tree.leaves(updated)[0], kernel
@@ -69,6 +74,14 @@ def check(LowRank):
     _cheap(layer)
     costly = {"finite in half precision", "gradients", "init sharded"}
     checks.obeys_laws(even, many, but=costly)
+
+
+def _another_rank(layer, kernel):
+    a, b = np.cos(np.arange(12.0)).reshape(4, 3), np.sin(np.arange(9.0)).reshape(3, 3)
+    plain, low = MATRIX @ kernel, MATRIX @ a @ b
+    always_two = "The low-rank part is divided by 2, whatever the rank: divide by `self.rank`."
+    recognise = [(plain + low / 2, always_two)]
+    compare(layer, MATRIX, {"a": a, "b": b}, {"kernel": kernel}, plain + low / 3, recognise)
 
 
 def _passes_the_gradient_on(layer, trainables, non_trainables):
@@ -102,15 +115,29 @@ def _cheap(layer):
     )
     x = jax.ShapeDtypeStruct((1, 512), jnp.float32)
     program = jax.make_jaxpr(subject(layer).fwd)(x, *big)
-    for equation in program.jaxpr.eqns:
-        if equation.primitive.name == "dot_general" and equation.outvars[0].aval.shape in (
-            (512, 3),
-            (3, 512),
-        ):
-            raise Failed(
-                "Your `fwd` multiplies `a` by `b` first, which makes a matrix as large as the kernel: multiply x by `a`, and what "
-                "comes out by `b`."
-            )
+    kernel = next(variable for variable in program.jaxpr.invars if variable.aval.shape == (512, 3))
+    for shape in _large(program.jaxpr, {kernel}):
+        raise Failed(
+            f"Your `fwd` multiplies `a` by `b` first, which makes an array of shape {shape}, as large as the kernel or larger: "
+            "multiply x by `a`, and what comes out by `b`."
+        )
+
+
+def _large(jaxpr, of_kernel):
+    """Shapes of what is made, at any depth, that are as large as the kernel, and not made of the kernel alone."""
+    of_kernel = set(of_kernel)
+    for equation in jaxpr.eqns:
+        given = [isinstance(x, Literal) or x in of_kernel for x in equation.invars]
+        if any(not isinstance(x, Literal) for x in equation.invars) and all(given):
+            of_kernel.update(equation.outvars)
+            continue
+        inside = [inner for _, inner in jaxprs.subjaxprs(equation)]
+        for inner in inside:
+            same = len(inner.invars) == len(equation.invars)
+            yield from _large(inner, {v for v, known in zip(inner.invars, given) if known} if same else ())
+        if not inside:
+            shapes = [variable.aval.shape for variable in equation.outvars]
+            yield from (shape for shape in shapes if math.prod(shape) >= 512 * 3)
 
 
 exercise = Exercise(

@@ -16,7 +16,7 @@ class Tied(nn.Layer):
 
     def init(self, key, x):
         shape = self.vocab_size, self.embed_dim
-        return {"embed": jax.random.normal(key, shape, self.param_dtype)}, ()
+        return {"embed": jax.random.normal(key, shape).astype(self.param_dtype)}, ()
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         table = trainables["embed"]

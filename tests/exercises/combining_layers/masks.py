@@ -14,7 +14,7 @@ def dropped(x, key):
     return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x / 0.5, 0.0)
 
 
-@answers.wrong("Within a layer all examples")
+@answers.wrong("Within a layer all examples of the batch")
 def as_it_was(x, kernels, key=None):
     for kernel in kernels:
         x = jax.nn.relu(x @ kernel)
@@ -167,3 +167,44 @@ def by_layers(x, kernels, key=None):
     trainables = tuple(entry for kernel in kernels for entry in ({"kernel": kernel}, (), ()))
     model = nn.Series(*layers)
     return model.fwd(x, trainables, (), key=key, inference_mode=key is None)[0]
+
+
+@answers.wrong("taking the bits out of the key")
+def by_bits(x, kernels, key=None):
+    key = None if key is None else jax.random.wrap_key_data(jax.random.key_data(key))
+    return chain_of_keys(x, kernels, key)
+
+
+def with_shapes(shape_of):
+    """Dropout whose masks in layer ``i`` have the shape ``shape_of(i, x)``."""
+
+    def noisy(x, kernels, key=None):
+        for i, (kernel, layer_key) in enumerate(zip(kernels, keys_of(key, kernels))):
+            x = jax.nn.relu(x @ kernel)
+            if layer_key is not None:
+                x = jnp.where(jax.random.bernoulli(layer_key, 0.5, shape_of(i, x)), x / 0.5, 0.0)
+        return x
+
+    return noisy
+
+
+answers.wrong("in a later one all examples have the same")(
+    with_shapes(lambda i, x: x.shape[-1:] if i else x.shape)
+)
+answers.wrong("in a later one all examples have the same")(
+    with_shapes(lambda i, x: x.shape[-1:] if i == 5 else x.shape)
+)
+answers.wrong("an example is dropped as a whole")(
+    with_shapes(lambda i, x: (len(x), 1) if i == 1 else x.shape)
+)
+answers.right(with_shapes(lambda i, x: x.shape))
+
+
+@answers.right
+def by_fold_in_of_a_split_key(x, kernels, key=None):
+    base = None if key is None else jax.random.split(key, 1)[0]
+    for i, kernel in enumerate(kernels):
+        x = jax.nn.relu(x @ kernel)
+        if key is not None:
+            x = dropped(x, jax.random.fold_in(base, i))
+    return x

@@ -161,6 +161,12 @@ class NoNote(Base):
         return name, error
 
 
+@answers.wrong("neither its message nor a note")
+class NamesTheLast(Base):
+    def noted(self, error, name, layer):
+        error.add_note(f"in {self.names[-1]}")
+
+
 @answers.wrong("also names 'body'")
 class NamesAll(Base):
     def noted(self, error, name, layer):

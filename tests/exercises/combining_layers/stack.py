@@ -175,6 +175,21 @@ class ForgetsTheMode(Base):
         return super().block(False)
 
 
+@answers.wrong("With `remat=True`: A layer updated its non_trainables")
+class RematInInferenceMode(Base):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if self.remat:
+            key, inference_mode = None, True
+        return super().fwd(x, trainables, non_trainables, key=key, inference_mode=inference_mode)
+
+
+@answers.wrong("All blocks draw the same random numbers")
+class RematWithOneKey(Base):
+    def keys(self, key):
+        keys = super().keys(key)
+        return jnp.broadcast_to(keys[:1], keys.shape) if self.remat and keys is not None else keys
+
+
 @answers.wrong()
 class ForgetsUpdates(Base):
     def fwd(self, x, trainables, non_trainables, **options):

@@ -85,3 +85,41 @@ def class_accuracy_if(logits, labels):
         count = jnp.sum(labels == c)
         shares.append(jnp.sum(hits & (labels == c)) / count if count > 0 else 0.0)
     return jnp.array(shares)
+
+
+@answers.wrong("read the number of classes off")
+def four_classes(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels
+    is_class = jax.nn.one_hot(labels, 4)
+    return (hits[:, None] * is_class).sum(axis=0) / jnp.maximum(is_class.sum(axis=0), 1)
+
+
+@answers.wrong("does not say how often that runs")
+def while_over_classes(logits, labels):
+    hits, classes = jnp.argmax(logits, axis=-1) == labels, logits.shape[-1]
+
+    def one(carry):
+        c, shares = carry
+        is_class = labels == c
+        share = (hits & is_class).sum() / jnp.maximum(is_class.sum(), 1)
+        return c + 1, shares.at[c].set(share)
+
+    return jax.lax.while_loop(lambda carry: carry[0] < classes, one, (0, jnp.zeros(classes)))[1]
+
+
+@answers.right
+def python_loop_over_classes(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels
+    counts = [jnp.sum(labels == c) for c in range(logits.shape[-1])]
+    right = [jnp.sum(hits & (labels == c)) for c in range(logits.shape[-1])]
+    return jnp.stack([r / jnp.maximum(n, 1) for r, n in zip(right, counts)])
+
+
+@answers.right
+def mapped_over_classes(logits, labels):
+    hits = jnp.argmax(logits, axis=-1) == labels
+
+    def share(c):
+        return jnp.sum(hits & (labels == c)) / jnp.maximum(jnp.sum(labels == c), 1)
+
+    return jax.lax.map(share, jnp.arange(logits.shape[-1]))

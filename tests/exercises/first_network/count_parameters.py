@@ -5,6 +5,7 @@ import math
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.exercises.first_network.count_parameters import exercise
 from tests.exercises.answers import Answers
@@ -60,3 +61,8 @@ def count_no_scalars(tree):
 @answers.wrong("The shape of a leaf is all")
 def count_makes_arrays(tree):
     return sum(jnp.zeros(leaf.shape).size for leaf in jax.tree.leaves(tree))
+
+
+@answers.wrong("is the float 1.0")
+def count_by_numpy(tree):
+    return sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(tree))

@@ -124,3 +124,23 @@ def he_normal_of_jax(key, sizes):
 @answers.wrong("with a dict for each layer")
 def init_pairs(key, sizes):
     return [(layer["kernel"], layer["bias"]) for layer in solution(key, sizes)]
+
+
+def by_fold_in(number):
+    def init_by_fold_in(key, sizes):
+        pairs = list(zip(sizes[:-1], sizes[1:]))
+        return [
+            {
+                "kernel": jax.random.normal(jax.random.fold_in(key, number(i, pairs)), (m, n))
+                * jnp.sqrt(2 / m),
+                "bias": jnp.zeros(n),
+            }
+            for i, (m, n) in enumerate(pairs)
+        ]
+
+    return init_by_fold_in
+
+
+answers.right(by_fold_in(lambda i, pairs: i))
+answers.wrong("of the same size get the same kernel")(by_fold_in(lambda i, pairs: i % 2))
+answers.wrong("of different sizes draw the same")(by_fold_in(lambda i, pairs: pairs[:i].count(pairs[i])))

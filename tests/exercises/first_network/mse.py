@@ -54,3 +54,18 @@ def flat(preds, targets):
 @answers.wrong("NumPy")
 def numpy(preds, targets):
     return np.mean((np.asarray(preds) - np.asarray(targets)) ** 2)
+
+
+@answers.wrong("hides the one thing")
+def without_nan(preds, targets):
+    return jnp.nanmean((preds - targets) ** 2)
+
+
+@answers.wrong("very large error")
+def capped(preds, targets):
+    return jnp.mean(jnp.minimum((preds - targets) ** 2, 1e4))
+
+
+@answers.right
+def by_size(preds, targets):
+    return jnp.sum(jnp.square(preds - targets)) / preds.size

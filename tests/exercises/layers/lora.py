@@ -54,6 +54,24 @@ class MergesFirst(Right):
         return x @ (kernel + a @ b / self.rank)
 
 
+@answers.wrong("multiplies `a` by `b` first")
+class MergesUnderJit(Right):
+    def output(self, x, a, b, kernel):
+        return x @ (kernel + jax.jit(jnp.matmul)(a, b) / self.rank)
+
+
+@answers.wrong("multiplies `a` by `b` first")
+class MergesBySums(Right):
+    def output(self, x, a, b, kernel):
+        return x @ (kernel + (a[:, :, None] * b[None]).sum(1) / self.rank)
+
+
+@answers.wrong("whatever the rank")
+class AlwaysTwo(Right):
+    def output(self, x, a, b, kernel):
+        return x @ kernel + (x @ a) @ b / 2
+
+
 @answers.wrong("should begin at zero")
 class BothDrawn(Right):
     def init(self, key, x):
@@ -151,3 +169,23 @@ class OfTwoLayers(Right):
         frozen, _ = nn.Linear(self.out_features).fwd(x, {"kernel": kernel}, ())
         thin, _ = nn.Linear(self.rank).fwd(x, {"kernel": a}, ())
         return frozen + nn.Linear(self.out_features).fwd(thin, {"kernel": b}, ())[0] / self.rank
+
+
+@answers.right
+class DrawsInFloat32(Right):
+    def init(self, key, x):
+        draw = jax.nn.initializers.lecun_normal()
+        key_kernel, key_a = jax.random.split(key)
+        kernel = draw(key_kernel, (x.shape[-1], self.out_features)).astype(x.dtype)
+        a = draw(key_a, (x.shape[-1], self.rank)).astype(x.dtype)
+        return {"a": a, "b": jnp.zeros((self.rank, self.out_features), x.dtype)}, {"kernel": kernel}
+
+
+@answers.right
+class UnderJit(Right):
+    def output(self, x, a, b, kernel):
+        @jax.jit
+        def output(x, a, b, kernel):
+            return x @ jnp.transpose(kernel.T) + jax.jit(jnp.matmul)(x @ a, b) / self.rank
+
+        return output(x, a, b, kernel)
