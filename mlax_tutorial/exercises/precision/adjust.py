@@ -18,7 +18,7 @@ def solution(scale, count, finite, period=2000):
 
 def check(adjust):
     first = adjust(jnp.float32(8), jnp.int32(0), jnp.array(True))
-    if not isinstance(first, tuple) or len(first) != 2:
+    if not isinstance(first, (tuple, list)) or len(first) != 2:
         raise Failed("`adjust` should return a pair, the new scale and the new count.", got=first)
     for value, dtype, name in zip(first, ("float32", "int32"), ("scale", "count"), strict=True):
         checks.same(jnp.asarray(value), jnp.asarray(value).astype(dtype), where=f"for the {name}")
@@ -28,6 +28,13 @@ def check(adjust):
         "overflow, overflow": (8, [False] * 2),
         "finite, finite, overflow, finite, finite, finite": (8, [True, True, False, True, True, True]),
         "overflow, overflow, overflow, with the scale at 2": (2, [False] * 3),
+        "finite, finite, overflow, then finite, with the scale at 1": (
+            1,
+            [True, True, False, True, True, True],
+        ),
+        "overflow, overflow, with the scale at 5": (5, [False] * 2),
+        "overflow, with the scale at 1.5": (1.5, [False]),
+        "finite, finite, finite, with the scale at 2 to the power of 30": (2**30, [True] * 3),
     }
     for words, (start, flags) in stories.items():
         scale, count = wanted = jnp.float32(start), jnp.int32(0)
@@ -37,7 +44,16 @@ def check(adjust):
                 scale, count = jitted(*before, jnp.array(flag))
             wanted = _reference(*map(float, before), flag)
             _judge(before, (float(scale), int(count)), wanted, flag, f"step {number} of: {words}")
-    for before, wanted in [(999, (8, 1000)), (1999, (16, 0))]:
+    for before in (256, 1999, 2048, 69_999):  # which half precision and int16 do not count on
+        count = int(adjust(jnp.float32(8), jnp.int32(before), jnp.array(True), period=70_001)[1])
+        if count != before + 1:
+            raise Failed(
+                "A finite step counts one on, as long as the period is not reached.",
+                input={"scale": 8, "count": before, "finite": True, "period": 70_001},
+                expected=before + 1,
+                got=count,
+            )
+    for before, wanted in [(999, (8, 1000)), (1998, (8, 1999)), (1999, (16, 0))]:
         scale, count = adjust(jnp.float32(8), jnp.int32(before), jnp.array(True))
         if (float(scale), int(count)) != wanted:
             raise Failed(

@@ -1,6 +1,6 @@
 """Predict eight numbers."""
 
-from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 solution = {
     "a": 256.0,
@@ -72,6 +72,16 @@ def check(given):
             0.375: "Between 0.25 and 0.5 there are three numbers; one of them is nearer to 0.3.",
         },
     }
+    narrow = [
+        name
+        for name, value in (given.items() if isinstance(given, dict) else ())
+        if getattr(getattr(value, "dtype", None), "itemsize", 4) < 4
+    ]
+    if narrow:
+        raise Failed(
+            f"What you gave for {', '.join(map(repr, narrow))} is itself of half precision or less, so it is rounded before it is looked "
+            "at. Write a Python number."
+        )
     checks.answers(given, {name: float(value) for name, value in asked.items()}, why)
 
 

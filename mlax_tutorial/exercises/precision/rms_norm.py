@@ -6,6 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks, laws
+from mlax_tutorial.exercises.precision._dtypes import program, rounded_on_the_way, squares_in_half
 
 
 class RMSNorm(nn.Layer):
@@ -19,27 +20,55 @@ class RMSNorm(nn.Layer):
         return y * trainables["scale"].astype(x.dtype), non_trainables
 
 
+ACCUMULATES = laws.STATISTICS | {"select_n"}  # which `jnp.var` and derivatives of `jnp.maximum` hold
+
+
 def check(RMSNorm):
     made = checks.make(RMSNorm)
-    layer = laws.LayerSubject(made, (4,), accumulates=laws.STATISTICS)
+    for width in (4, 6):
+        layer, x = _ordinary(made, width)
+    layer, x = laws.LayerSubject(made, (4,), accumulates=ACCUMULATES), x[:, :4]
+    _small(layer, x.shape)
+    checks.obeys_laws(made, x, accumulates=ACCUMULATES)
+    _large(layer, x.shape)
+    _half(layer, x.shape)
+
+
+def _ordinary(made, width):
+    layer = laws.LayerSubject(made, (width,), accumulates=ACCUMULATES)
     draw = np.random.default_rng(0)
-    x = jax.device_put(draw.normal(size=(2, 4)).astype(np.float32))
+    x = jax.device_put(draw.normal(size=(2, width)).astype(np.float32))
     trainables, non_trainables = layer.init(jax.random.key(0), x)
     if not isinstance(trainables, dict) or set(trainables) != {"scale"}:
         raise Failed(
             '`init` should make one trainable, `{"scale": …}`, and no non_trainables.', got=trainables
         )
-    if not np.array_equal(np.asarray(trainables["scale"], np.float32), np.ones(4)):
+    if not np.array_equal(np.asarray(trainables["scale"], np.float32), np.ones(width)):
         raise Failed("The scale should begin as ones, one for each feature.", got=trainables["scale"])
-    scale = jax.device_put(np.array([1.0, 2.0, -1.0, 0.5], np.float32))
+    scale = jax.device_put(np.array([1.0, 2.0, -1.0, 0.5, 3.0, -0.2][:width], np.float32))
     y, _ = layer.fwd(x, {"scale": scale}, non_trainables)
     wide = np.asarray(x, np.float64)
     expected = wide / np.sqrt(np.mean(wide**2, axis=-1, keepdims=True) + 1e-6) * np.asarray(scale)
     shown = {"input": {"x": x, "scale": scale}}
     checks.same(jnp.asarray(y, jnp.float32), jax.device_put(expected.astype(np.float32)), **shown)
-    _small(layer, x.shape)
-    checks.obeys_laws(made, x, accumulates=laws.STATISTICS)
-    _large(layer, x.shape)
+    return layer, x
+
+
+def _half(layer, shape):
+    """What a row of half precision goes through: nothing is squared in it, and nothing is rounded to it on the way."""
+    for dtype in (jnp.bfloat16, jnp.float16):
+        x = jax.ShapeDtypeStruct(shape, dtype)
+        scale = jax.ShapeDtypeStruct(shape[-1:], dtype)
+        jaxpr = program(lambda x, scale: layer.fwd(x, {"scale": scale}, ())[0], x, scale)
+        if squares_in_half(jaxpr):
+            raise Failed(
+                f"The squares of a row of {dtype.__name__} are computed in {dtype.__name__}: convert x to float32 before you square it."
+            )
+        if rounded_on_the_way(jaxpr):
+            raise Failed(
+                f"For a row of {dtype.__name__}, something on the way to the root is rounded to {dtype.__name__} and then widened again: "
+                "the mean of the squares should stay in float32 until the inverse root is there."
+            )
 
 
 def _small(layer, shape):

@@ -25,7 +25,9 @@ def check(three_products):
     draw = np.random.default_rng(0)
     a, b = (jnp.asarray(draw.normal(size=size), jnp.float32) for size in ((8, 64), (64, 4)))
     checks.returns(three_products, a, b, shape=(8, 4), dtype=jnp.float32)
-    dots = [e for _, e in jaxprs.walk(program(three_products, a, b)) if e.primitive.name == "dot_general"]
+    counted = [*_counted(program(three_products, a, b))]
+    dots = [e for _, e in counted if e.primitive.name == "dot_general"]
+    _others(counted)
     _bfloat16(dots)
     exact = np.asarray(a, np.float64) @ np.asarray(b, np.float64)
     got = np.asarray(three_products(a, b), np.float64)
@@ -50,16 +52,51 @@ def check(three_products):
     }
     if error(got) < 2e-5:
         # By the multiplications, so that three products may be one call of `vmap`, or one product of longer matrices.
-        work = sum(dot.outvars[0].aval.size * _summed(dot) for dot in dots) / (8 * 64 * 4)
+        work = sum(
+            times * dot.outvars[0].aval.size * _summed(dot)
+            for times, dot in counted
+            if dot.primitive.name == "dot_general"
+        ) / (8 * 64 * 4)
         if work > 3:
             raise Failed(
                 f"The result is right, but it takes the work of {work:g} products, and three are enough."
             )
+        a, b = (jnp.asarray(draw.normal(size=size), jnp.float32) for size in ((3, 40), (40, 7)))
+        checks.same(
+            jnp.asarray(three_products(a, b)),
+            solution(a, b),
+            rtol=1e-3,
+            atol=1e-3,
+            where="for (3, 40) times (40, 7)",
+        )
         return
     for diagnosis, wrong in known.items():
         if np.linalg.norm(got - wrong) < 3e-5 * np.linalg.norm(exact):
             raise Failed(diagnosis, **shown)
     raise Failed("The result is not precise enough.", **shown)
+
+
+def _counted(jaxpr, times=1):
+    """Pairs of how often an equation runs, and the equation."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        if equation.primitive.name == "while":
+            raise Failed("There is a loop of unknown length in your program: three products are three lines.")
+        yield times, equation
+        inside = times * equation.params["length"] if equation.primitive.name == "scan" else times
+        for _, inner in jaxprs.subjaxprs(equation):
+            yield from _counted(inner, inside)
+
+
+def _others(counted):
+    """Fail where something else than a product of matrices multiplies."""
+    for times, equation in counted:
+        name = equation.primitive.name
+        size = max((times * getattr(variable.aval, "size", 0) for variable in equation.outvars), default=0)
+        if name == "conv_general_dilated" or (name == "mul" and size >= 8 * 64 * 4):
+            raise Failed(
+                f"There is a `{name}` in your program that multiplies as much as a product of the matrices. Only products of bfloat16 "
+                "matrices were asked for: `jax.lax.dot`."
+            )
 
 
 def _summed(dot):

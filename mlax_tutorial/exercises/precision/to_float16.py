@@ -21,7 +21,21 @@ def solution(key, x):
 
 def check(to_float16):
     key, other = jax.random.split(jax.random.key(0))
-    normal = [1.0002, 1.0005, 1.0005, 1.0008, -3.1415927, 1234.567, -0.1]
+    normal = [
+        1.0002,
+        1.0005,
+        1.0005,
+        1.0008,
+        -3.1415927,
+        1234.567,
+        -0.1,
+        6.201e-5,
+        1.1013e-4,
+        3.0004e-4,
+        7.0013e-4,
+        5.0017e-3,
+        0.0400117,
+    ]
     subnormal = [1e-8, 4e-8, -1.3e-6, 3.0000001e-5]
     exact = [0.0, 1.0, -2.5, 65504.0]
     barely = [1 + 2.0**-23] * 16  # goes up in one of 8192 cases
@@ -33,6 +47,9 @@ def check(to_float16):
     near = numbers.astype(np.float16).astype(np.float32)
     stays = [i for i in range(len(normal)) if np.all(got[i] == near[i])]
     one_sided = 0 < len(stays) < len(normal) and len({bool(near[i] > numbers[i]) for i in stays}) == 1
+    pairs = [(got[1, i : MANY - 1 : 2], got[1, i + 1 :: 2]) for i in (0, 1)]
+    if len(set(got[1])) > 1 and any(np.array_equal(*pair) for pair in pairs):
+        raise Failed("Each two neighbors are rounded by the same random number: draw one for each element.")
     for i, number in enumerate(numbers[: -len(barely)]):
         stuck_at = near[i] if one_sided and i in stays else None
         _one(number, got[i], low[i], high[i], i >= len(normal), stuck_at)
@@ -41,6 +58,9 @@ def check(to_float16):
         raise Failed(
             "All rows of x are rounded by the same random numbers: draw one for each element, `x.shape`."
         )
+    for shape in ((), (5,), (2, 3, 4)):
+        few = jnp.full(shape, 1.0005, jnp.float32)
+        checks.returns(to_float16, key, few, shape=shape, dtype=jnp.float16)
     again = np.asarray(to_float16(other, x), np.float64)
     if np.array_equal(got, again):
         raise Failed("Another key gives the same result.")

@@ -89,9 +89,8 @@ def by_select(scale, count, finite, period=2000):
 @answers.right
 def by_powers(scale, count, finite, period=2000):
     up = finite & (count + 1 >= period)
-    down = ~finite & (scale > 1)
-    factor = jnp.exp2(up.astype(jnp.float32) - down.astype(jnp.float32))
-    return scale * factor, jnp.where(finite & ~up, count + 1, jnp.zeros_like(count))
+    factor = jnp.exp2(up.astype(jnp.float32) - (~finite).astype(jnp.float32))
+    return jnp.maximum(scale * factor, 1), jnp.where(finite & ~up, count + 1, jnp.zeros_like(count))
 
 
 @answers.wrong()
@@ -106,3 +105,69 @@ def an_integer_scale(scale, count, finite, period=2000):
     grows = count + 1 >= period
     new = jnp.where(finite, jnp.where(grows, 2 * scale, scale), jnp.maximum(scale / 2, 1))
     return new.astype(jnp.int32), jnp.where(finite & ~grows, count + 1, 0)
+
+
+def by_rule(scale, count, finite, period):
+    """The solution."""
+    return exercise.answer(scale, count, finite, period)
+
+
+@answers.wrong()
+def count_stays_at_the_floor(scale, count, finite, period=2000):
+    grows = count + 1 >= period
+    new = jnp.where(finite, jnp.where(grows, 2 * scale, scale), jnp.maximum(scale / 2, 1))
+    return new, jnp.where(finite, jnp.where(grows, 0, count + 1), jnp.where(new < scale, 0, count))
+
+
+@answers.wrong()
+def floor_division(scale, count, finite, period=2000):
+    new, count = by_rule(scale, count, finite, period)
+    return jnp.where(finite, new, jnp.maximum(scale // 2, 1)), count
+
+
+@answers.wrong("counts one on")
+def count_in_bfloat16(scale, count, finite, period=2000):
+    new, count = by_rule(scale, count.astype(jnp.bfloat16), finite, period)
+    return new, count.astype(jnp.int32)
+
+
+@answers.wrong("counts one on")
+def count_in_int16(scale, count, finite, period=2000):
+    return by_rule(scale, count, finite, period)[0], by_rule(scale, count, finite, period)[1].astype(
+        jnp.int16
+    ).astype(jnp.int32)
+
+
+@answers.wrong()
+def stays_at_one(scale, count, finite, period=2000):
+    new, count = by_rule(scale, count, finite, period)
+    return jnp.where(scale == 1, 1.0, new), count
+
+
+@answers.wrong("counts one on")
+def period_is_cut(scale, count, finite, period=2000):
+    return by_rule(scale, count, finite, min(period, 2000))
+
+
+@answers.wrong()
+def one_period_early(scale, count, finite, period=1999):
+    return by_rule(scale, count, finite, period)
+
+
+@answers.wrong()
+def a_largest_scale(scale, count, finite, period=2000):
+    new, count = by_rule(scale, count, finite, period)
+    return jnp.minimum(new, 2.0**16), count
+
+
+@answers.wrong()
+def without_a_floor_by_powers(scale, count, finite, period=2000):
+    """Right for powers of two; 1.5 becomes 0.75."""
+    up, down = finite & (count + 1 >= period), ~finite & (scale > 1)
+    factor = jnp.exp2(up.astype(jnp.float32) - down.astype(jnp.float32))
+    return scale * factor, jnp.where(finite & ~up, count + 1, 0)
+
+
+@answers.right
+def a_list(scale, count, finite, period=2000):
+    return list(by_rule(scale, count, finite, period))

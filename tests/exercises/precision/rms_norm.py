@@ -142,3 +142,59 @@ class AnotherEpsilon(RMSNorm):
         return x * jax.lax.rsqrt(mean + 1e-2).astype(x.dtype) * trainables["scale"].astype(
             x.dtype
         ), non_trainables
+
+
+class OfSquares(RMSNorm):
+    """Written out, with the mean of the squares to change."""
+
+    def mean(self, x):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        return jnp.mean(wide * wide, axis=-1, keepdims=True)
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        y = x * jax.lax.rsqrt(self.mean(x) + 1e-6).astype(x.dtype)
+        return y * trainables["scale"].astype(x.dtype), non_trainables
+
+
+@answers.wrong("The result is wrong")
+class QuarterOfTheSum(OfSquares):
+    def mean(self, x):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        return jnp.sum(wide * wide, axis=-1, keepdims=True) / 4
+
+
+@answers.wrong("convert x to float32 before you square it")
+class SquaresOfBfloat16InHalf(OfSquares):
+    def mean(self, x):
+        x = x.astype(jnp.float32) if x.dtype == jnp.float16 else x
+        return jnp.mean(x * x, axis=-1, keepdims=True, dtype=jnp.promote_types(x.dtype, jnp.float32))
+
+
+@answers.wrong("is rounded to bfloat16 and then widened again")
+class MeanInBfloat16(OfSquares):
+    def mean(self, x):
+        mean = super().mean(x)
+        return mean.astype(x.dtype).astype(mean.dtype) if x.dtype == jnp.bfloat16 else mean
+
+
+@answers.wrong("is rounded to bfloat16 and then widened again")
+class RootInHalf(OfSquares):
+    """The root is carried in half precision; 300 is small enough for it."""
+
+    def mean(self, x):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32)) / x.shape[-1]
+        root = jnp.sqrt(jnp.sum(wide * wide, axis=-1, keepdims=True)).astype(x.dtype)
+        return jnp.square(root.astype(wide.dtype)) * x.shape[-1]
+
+
+@answers.right
+class ByVar(OfSquares):
+    def mean(self, x):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        return jnp.var(wide, axis=-1, keepdims=True) + jnp.square(jnp.mean(wide, axis=-1, keepdims=True))
+
+
+@answers.right
+class NotBelowZero(OfSquares):
+    def mean(self, x):
+        return jnp.maximum(super().mean(x), 0)

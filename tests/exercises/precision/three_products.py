@@ -126,3 +126,61 @@ def one_side_only(a, b):
 @answers.wrong()
 def by_the_precision(a, b):
     return jax.lax.dot(a, b, precision="high")
+
+
+def parts(x):
+    high = x.astype(jnp.bfloat16)
+    return high, (x - high.astype(jnp.float32)).astype(jnp.bfloat16)
+
+
+def wide_product(a, b):
+    return jax.lax.dot(a, b, preferred_element_type=jnp.float32)
+
+
+@answers.wrong("it takes the work of 4 products")
+def four_in_a_scan(a, b):
+    (a, a_low), (b, b_low) = parts(a), parts(b)
+    pairs = jnp.stack([a, a, a_low, a_low]), jnp.stack([b, b_low, b, b_low])
+    start = jnp.zeros((a.shape[0], b.shape[1]))
+    return jax.lax.scan(lambda carry, pair: (carry + wide_product(*pair), None), start, pairs)[0]
+
+
+@answers.right
+def three_in_a_scan(a, b):
+    (a, a_low), (b, b_low) = parts(a), parts(b)
+    pairs = jnp.stack([a_low, a, a]), jnp.stack([b, b_low, b])
+    start = jnp.zeros((a.shape[0], b.shape[1]))
+    return jax.lax.scan(lambda carry, pair: (carry + wide_product(*pair), None), start, pairs)[0]
+
+
+@answers.wrong("a loop of unknown length")
+def four_in_a_while(a, b):
+    (a, a_low), (b, b_low) = parts(a), parts(b)
+    left, right = jnp.stack([a, a, a_low, a_low]), jnp.stack([b, b_low, b, b_low])
+
+    def body(carry):
+        i, total = carry
+        return i + 1, total + wide_product(left[i], right[i])
+
+    return jax.lax.while_loop(lambda c: c[0] < 4, body, (0, jnp.zeros((a.shape[0], b.shape[1]))))[1]
+
+
+@answers.wrong("multiplies as much as a product")
+def corrected_elementwise(a, b):
+    high, other = parts(a)[0], parts(b)[0]
+    rest = (a[:, :, None] * b - high.astype(jnp.float32)[:, :, None] * other.astype(jnp.float32)).sum(1)
+    return wide_product(high, other) + rest
+
+
+@answers.wrong("multiplies as much as a product")
+def by_convolution(a, b):
+    kernel = b[None]
+    whole = jax.lax.conv_general_dilated(
+        a[None], kernel, (1,), "VALID", dimension_numbers=("NWC", "WIO", "NWC")
+    )
+    return whole[0] + 0 * wide_product(parts(a)[0], parts(b)[0])
+
+
+@answers.wrong()
+def the_shape_built_in(a, b):
+    return exercise.answer(a, b).reshape(8, 4)

@@ -117,8 +117,10 @@ def _folded(x):
     return by_halves(x[:half] + jnp.pad(x[half:], (0, 2 * half - len(x))))
 
 
-@answers.right
-def carries_the_error(x):  # Kahan's sum, in bfloat16
+@answers.wrong()
+def carries_the_error(
+    x,
+):  # Kahan's sum, in bfloat16: the error stops growing, too, so of 100,000 ones it finds 65,536
     def step(carry, one):
         total, error = carry
         term = one - error
@@ -144,3 +146,47 @@ def mean_times_count(x):  # the mean is formed in float32
 @answers.wrong()
 def sorted_first(x):
     return lax.scan(add, jnp.bfloat16(0), jnp.sort(x))[0]
+
+
+def tree(x):
+    """The solution."""
+    return exercise.answer(x)
+
+
+@answers.wrong("Only the first 65536 numbers")
+def sixteen_rounds(x):
+    for _ in range(16):
+        x = jnp.pad(x, (0, len(x) % 2))
+        x = x[0::2] + x[1::2]
+    return x[0]
+
+
+@answers.wrong()
+def cut_at_32768(x):
+    return tree(x[:32768])
+
+
+@answers.wrong("order of the additions to the compiler")
+def segments(x):
+    count = -(-len(x) // 128)
+    return tree(jax.ops.segment_sum(x, jnp.arange(len(x)) // 128, num_segments=count))
+
+
+@answers.wrong()
+def integers_by_tree(x):
+    return (tree((x * 128).astype(jnp.int32)) // 128).astype(jnp.bfloat16)
+
+
+@answers.wrong()
+def absolute(x):
+    return tree(jnp.abs(x))
+
+
+@answers.wrong("has a float32 accumulator inside")
+def short_ones_by_sum(x):
+    return jnp.sum(x) if len(x) <= 1000 else tree(x)
+
+
+@answers.wrong("there is a `cumsum`")
+def long_ones_by_cumsum(x):
+    return jnp.cumsum(x)[-1] if len(x) > 2000 else tree(x)
