@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +13,28 @@ from mlax_tutorial.checking.laws.optimizer_subject import GuardedOptimizer
 from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
 
-WEIGHTS = {"layer": {"kernel": np.array([[1.0, -2.0], [0.5, 3.0]]), "bias": np.array([0.5, -1.0])}}
+
+class Gain(NamedTuple):
+    """A node that is neither a dict nor a plain tuple nor a list."""
+
+    value: Any
+
+
+def _tree(kernel, bias, number, gain):
+    """Four leaves in nodes of four kinds, one of them without an axis."""
+    return {
+        "layer": {"kernel": np.array(kernel), "bias": np.array(bias)},
+        "others": [np.array(number), (Gain(np.array(gain)),)],
+    }
+
+
+WEIGHTS = _tree([[1.0, -2.0], [0.5, 3.0]], [0.5, -1.0], 0.25, [1.5, 0.8, -0.3])
 STEPS = [
-    {"layer": {"kernel": np.array([[3.0, -1.0], [0.2, 4.0]]), "bias": np.array([1.0, -0.5])}},
-    {"layer": {"kernel": np.array([[-1.0, 2.0], [0.4, 1.0]]), "bias": np.array([0.3, 2.0])}},
-    {"layer": {"kernel": np.array([[0.5, 0.5], [-2.0, 0.1]]), "bias": np.array([-1.0, 0.7])}},
+    _tree([[3.0, -1.0], [0.2, 4.0]], [1.0, -0.5], 0.6, [0.4, -0.9, 2.0]),
+    _tree([[-1.0, 2.0], [0.4, 1.0]], [0.3, 2.0], -1.1, [0.2, 0.6, -0.7]),
+    _tree([[0.5, 0.5], [-2.0, 0.1]], [-1.0, 0.7], 0.9, [-1.2, 0.3, 0.1]),
 ]
+MANY = 7  # so often the three come in turn
 
 
 def arrays(tree, dtype=jnp.float32):
@@ -62,7 +78,7 @@ def walk(optimizers, weights=WEIGHTS, gradients=STEPS, dtype=jnp.float32):
 
     def go(optimizers, read=lambda result, weights: result):
         now, found = arrays(weights, dtype), []
-        state = GuardedOptimizer(optimizers[0]).init(arrays(weights, dtype))
+        state = before = GuardedOptimizer(optimizers[0]).init(arrays(weights, dtype))
         for optimizer, each in zip(optimizers, gradients):
             updates, state = read(step(optimizer, arrays(each, dtype), state, now), now)
             if jax.tree.map(jnp.shape, updates) != jax.tree.map(jnp.shape, now):
@@ -73,16 +89,30 @@ def walk(optimizers, weights=WEIGHTS, gradients=STEPS, dtype=jnp.float32):
                 )
             found.append(jax.tree.map(np.asarray, updates))
             now = arrays(jax.tree.map(lambda w, u: np.asarray(w) + np.asarray(u), now, updates), dtype)
-        return found, state
+        return found, state, before
 
-    updates, state = go(optimizers)
+    updates, state, before = go(optimizers)
     for path, leaf in jax.tree_util.tree_leaves_with_path(state):
         if jnp.shape(leaf) == () and jnp.result_type(leaf) in (jnp.bfloat16, jnp.float16):
             raise Failed(
                 f"`state{jax.tree_util.keystr(path)}` is one number of {jnp.result_type(leaf)}, which soon cannot count on: in bfloat16 "
                 "256 + 1 is 256. Count in int32 or in float32.",
             )
+    if dtype == jnp.float32:
+        _same_outline(before, state)
     return Found(updates, state, optimizers, lambda *arguments: go(*arguments)[0])
+
+
+def _same_outline(before, after):
+    """Fail where the state that `step` returns is not built like the one that `init` made."""
+    one, two = ((jax.tree.structure(state), jax.tree.map(jnp.shape, state)) for state in (before, after))
+    if one != two:
+        raise Failed(
+            "The state that `step` returns is not built like the one of `init`: a jitted step would be traced a second time, and a `scan` "
+            "would refuse the carry.",
+            expected=before,
+            got=after,
+        )
 
 
 def known(made):

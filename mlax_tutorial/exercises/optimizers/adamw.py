@@ -6,7 +6,15 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, average, squared, zeros
-from mlax_tutorial.exercises.optimizers._walk import STEPS, by_formula, compare, keeps_defaults, walk
+from mlax_tutorial.exercises.optimizers._walk import (
+    MANY,
+    STEPS,
+    Gain,
+    by_formula,
+    compare,
+    keeps_defaults,
+    walk,
+)
 
 
 class AdamW(Tunable):
@@ -41,14 +49,19 @@ WEIGHTS = {
     "table": np.array([[1.0, -2.0], [0.5, 3.0]]),
     "filters": np.array([[[0.7, -1.3]]]),
     "scale": np.array([0.5, -1.0]),
+    "others": [Gain(np.array(0.7)), (np.full((1, 2, 1, 2), 0.4), np.array([2.0, 0.1]))],
 }
 GRADIENTS = [
     {
         "table": each["layer"]["kernel"] * np.array([[1, 1], [1, 0]]),
         "filters": each["layer"]["kernel"][None, :1],
         "scale": each["layer"]["bias"],
+        "others": [
+            Gain(each["others"][0]),
+            (1e3 * each["layer"]["kernel"][None, :, None], 0.01 * each["layer"]["bias"]),
+        ],
     }
-    for each in STEPS
+    for each in STEPS * MANY
 ]
 
 
@@ -116,6 +129,10 @@ def check(AdamW):
                 _formula(where=lambda w: w.ndim == 2),
                 "Only arrays with exactly two axes decay. Filters of convolutions have more: two axes *or more* should.",
             ),
+            (
+                _formula(where=lambda w: w.ndim != 1),
+                "A weight without an axis, a single number, decays, too. Only arrays with two axes or more should.",
+            ),
             (_formula(where=lambda w: False), "No weight decays: this is Adam."),
             (
                 _formula(kind="where it moves"),
@@ -165,7 +182,7 @@ def check(AdamW):
     keeps_defaults(AdamW, exercise.answer)
     checks.obeys_optimizer_laws(
         AdamW,
-        but={"one trace", "state keeps its types", "dtypes", "rounded once", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast"},
+        but={"no weights", "state mirrors the weights", "one trace", "state keeps its types", "dtypes", "rounded once", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast"},
     )  # fmt: skip
 
 

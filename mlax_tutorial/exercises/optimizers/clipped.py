@@ -17,6 +17,7 @@ from mlax_tutorial.exercises.optimizers._walk import (
     keeps_defaults,
     walk,
 )
+from mlax_tutorial.exercises.precision._dtypes import program, squares_in_half
 
 
 class Clipped(Tunable):
@@ -142,6 +143,7 @@ def check(Clipped):
         ],
         GRADIENTS,
     )
+    _tiny(Clipped)
     _half(Clipped)
     keeps_defaults(Clipped, exercise.answer)
     checks.obeys_optimizer_laws(
@@ -149,6 +151,19 @@ def check(Clipped):
         double=False,
         but={"rounded once", "no weights", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "donation", "one trace"},
     )  # fmt: skip
+
+
+def _tiny(Clipped):
+    """A gradient that is much shorter than the maximum."""
+    weights, gradients = {"kernel": np.ones((2, 2))}, [{"kernel": np.full((2, 2), 1e-5)}]
+    updates = walk(Clipped(optim.SGD(1.0), 2.0), weights, gradients).updates[0]["kernel"]
+    if not np.allclose(np.asarray(updates, float), -1e-5, rtol=1e-3):
+        raise Failed(
+            "A gradient shorter than the maximum should stay as it is, however short.",
+            input="four gradients of 1e-5, clipped to a length of 2, at a rate of 1",
+            expected=jnp.full((2, 2), -1e-5),
+            got=jnp.asarray(updates, jnp.float32),
+        )
 
 
 def _half(Clipped):
@@ -164,6 +179,18 @@ def _half(Clipped):
             expected=jnp.full((2, 2), -1.0),
             got=jnp.asarray(updates, jnp.float32),
         )
+
+    def step(gradients, weights):
+        made = Clipped(optim.SGD(1.0), 2.0)
+        return made.step(gradients, made.init(weights), weights)[0]
+
+    for dtype in (jnp.bfloat16, jnp.float16):
+        half = {"kernel": jax.ShapeDtypeStruct((2, 2), dtype)}
+        if squares_in_half(program(step, half, half)):
+            raise Failed(
+                f"Gradients of {dtype.__name__} are squared in {dtype.__name__}, where each square is rounded. Sum the squares in float32, "
+                "with `squared`."
+            )
 
 
 exercise = Exercise(

@@ -5,12 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import optim
-from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
 from mlax_tutorial.exercises.optimizers._walk import (
+    MANY,
     STEPS,
     WEIGHTS,
     Inner,
+    alike,
+    arrays,
     by_formula,
     compare,
     keeps_defaults,
@@ -42,7 +45,7 @@ class Lookahead(Tunable):
 
 
 RATE, DECAY, SHRINK, PULL, EVERY = 0.1, 0.5, 0.4, 0.3, 3
-GRADIENTS = [STEPS[i % 3] for i in range(7)]
+GRADIENTS = STEPS * MANY  # seven jumps
 
 
 def _formula(*, pull=PULL, first=0, every=EVERY, kind=""):
@@ -106,12 +109,32 @@ def check(Lookahead):
         ],
         GRADIENTS,
     )  # fmt: skip
+    for every in (1, 2):
+        others = [checks.make(Lookahead, inner, PULL, every)] * len(GRADIENTS)
+        if not alike(found.again(others), _formula(every=every)):
+            raise Failed(
+                f"Right for every={EVERY}, wrong for every={every}: the weights jump {'at each step' if every == 1 else 'at every second step'}."
+            )
+    _half(Lookahead)
     keeps_defaults(Lookahead, exercise.answer)
     checks.obeys_optimizer_laws(
         lambda rate: Lookahead(optim.SGD(rate), 0.5, 2),
         double=False,
-        but={"gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "one trace"},
+        but={"no weights", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "one trace"},
     )  # fmt: skip
+
+
+def _half(Lookahead):
+    """The slow weights of half-precision weights are float32, when they begin and after a step."""
+    made = Lookahead(optim.SGD(0.1), 0.5, 2)
+    weights = arrays(WEIGHTS, jnp.bfloat16)
+    first = made.init(weights)
+    for when, state in (("`init`", first), ("a step", made.step(weights, first, weights)[1])):
+        if any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(state)):
+            raise Failed(
+                f"For weights of bfloat16 the slow weights are bfloat16 after {when}, so a small pull is rounded away. Keep them in float32: "
+                "`zeros(weights)` is."
+            )
 
 
 exercise = Exercise(

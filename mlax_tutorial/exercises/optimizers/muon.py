@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, orthogonal, zeros
-from mlax_tutorial.exercises.optimizers._walk import compare, keeps_defaults, walk
+from mlax_tutorial.exercises.optimizers._walk import arrays, compare, keeps_defaults, walk
 
 
 class Muon(Tunable):
@@ -30,9 +30,21 @@ class Muon(Tunable):
 
 
 RATE, OTHER, DECAY = 0.1, 0.02, 0.6
+RATES = RATE, 2.0, RATE, RATE  # another one at the second step, which must not act on what came before
 DRAW = np.random.default_rng(0).normal
-WEIGHTS = {"wide": np.ones((2, 5)), "tall": np.ones((3, 1)), "filter": np.ones((2, 2, 2)), "bias": np.ones(2)}
-GRADIENTS = [{name: DRAW(size=leaf.shape) for name, leaf in WEIGHTS.items()} for _ in range(2)]
+WEIGHTS = {
+    "wide": np.ones((2, 5)),
+    "tall": np.ones((3, 1)),
+    "filter": np.ones((2, 2, 2)),
+    "bias": np.ones(2),
+    "gain": np.array(1.0),
+    "large": np.ones(2),
+    "still": np.ones((2, 3)),
+    "still bias": np.ones(3),
+}
+GRADIENTS = [{name: DRAW(size=leaf.shape) for name, leaf in WEIGHTS.items()} for _ in RATES]
+for each, large in zip(GRADIENTS, (1000.0, -100.0, 10.0, -100.0), strict=True):
+    each |= {"large": np.array([large, -large]), "still": np.zeros((2, 3)), "still bias": np.zeros(3)}
 
 
 def _orthogonal(v, rounds=5):
@@ -58,26 +70,33 @@ def _formula(
     power=0.5,
     floor=False,
     smallest=1,
+    rates=RATES,
+    inside=False,
 ):
     memory, found = {}, []
-    for each in GRADIENTS:
+    for rate, each in zip(rates, GRADIENTS, strict=True):
         updates = {}
         for name, g in each.items():
-            v = memory[name] = decay * memory.get(name, 0 * g) + g
+            v = memory[name] = decay * memory.get(name, 0 * g) + (rate * g if inside else g)
             if v.ndim == 2 and min(v.shape) >= smallest:
                 ratio = v.shape[0] / v.shape[1] if upside_down else v.shape[1] / v.shape[0]
                 ratio = ratio // 1 if floor else ratio
                 u, _, w = np.linalg.svd(v, full_matrices=False)
                 flat = u @ w if exact else _orthogonal(v)
-                updates[name] = sign[0] * RATE * flat * (max(1, ratio) ** power if scaled else 1)
+                updates[name] = sign[0] * rate * flat * (max(1, ratio) ** power if scaled else 1)
             else:
-                updates[name] = sign[1] * others * (np.sign(v) if signs else v)
+                updates[name] = sign[1] * (others or rate) * (np.sign(v) if signs else v)
         found.append(updates)
     return found
 
 
 def check(Muon):
-    found = walk(checks.make(Muon, RATE, OTHER, DECAY), WEIGHTS, GRADIENTS)
+    found = walk([checks.make(Muon, rate, OTHER, DECAY) for rate in RATES], WEIGHTS, GRADIENTS)
+    if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(found.updates)):
+        raise Failed(
+            "A weight whose gradients are all zero gets NaN: `jnp.sign` of 0 is 0.",
+            input="gradients of zeros",
+        )
     compare(
         found,
         _formula(),
@@ -85,8 +104,10 @@ def check(Muon):
             (_formula(scaled=False), "The factor for wide matrices is missing: the root of max(1, columns / rows)."),
             (_formula(upside_down=True), "The factor is upside down: max(1, columns / rows), for a kernel of inputs × outputs. (PyTorch's are outputs × inputs.)"),
             (_formula(decay=0.0), "There is no momentum: the gradient itself is made orthogonal."),
+            (_formula(inside=True), "The rate is a part of your velocity, so a new rate acts on new gradients only. Keep the velocity free of it."),
+            (_formula(rates=RATES[:1] * len(RATES)), "A new learning rate, at the second step, makes no difference: read it from the field."),
             (_formula(signs=False), "What is no matrix moves by the velocity; it should move by its sign."),
-            (_formula(others=RATE), "What is no matrix moves by the learning rate of the matrices: it has a rate of its own."),
+            (_formula(others=None), "What is no matrix moves by the learning rate of the matrices: it has a rate of its own."),
             (_formula(sign=(1.0, 1.0)), "The updates point up: they are added to the weights, so they need a minus."),
             (_formula(sign=(1.0, -1.0)), "The updates of matrices point up: they are added to the weights, so they lack a minus."),
             (_formula(sign=(-1.0, 1.0)), "The updates of what is no matrix point up: they are added to the weights, so they lack a minus."),
@@ -105,7 +126,8 @@ def check(Muon):
     )  # fmt: skip
     _velocity(found.state)
     keeps_defaults(Muon, exercise.answer)
-    program = str(jax.make_jaxpr(Muon(RATE, OTHER, DECAY).step)(*[jax.tree.map(jnp.ones_like, WEIGHTS)] * 3))
+    made, ones = Muon(RATE, OTHER, DECAY), arrays(jax.tree.map(np.ones_like, WEIGHTS))
+    program = str(jax.make_jaxpr(lambda g, w: made.step(g, made.init(w), w)[0])(ones, ones))
     if "svd" in program or "eigh" in program:
         raise Failed(
             "There is a decomposition in your step: `orthogonal` does with products, which accelerators like."
@@ -113,19 +135,21 @@ def check(Muon):
     checks.obeys_optimizer_laws(
         Muon,
         double=False,
-        but={"gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "donation", "pure and under jit", "rounded once", "one trace"},
+        but={"no weights", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "donation", "pure and under jit", "rounded once", "one trace"},
     )  # fmt: skip
 
 
 def _velocity(state):
     """Neither signs nor orthogonal matrices tell how long the velocity is, but the state does."""
-    first, second = (each["wide"] for each in GRADIENTS)
-    short = (1 - DECAY) * (DECAY * first + second)
+    right = 0.0
+    for each in GRADIENTS:
+        right = DECAY * right + each["wide"]
+    short = (1 - DECAY) * right
     for leaf in jax.tree.leaves(state):
         if np.shape(leaf) == short.shape and np.allclose(leaf, short, rtol=1e-3, atol=1e-5):
             raise Failed(
                 "The gradient enters the velocity with the share 1 - decay. In this convention it enters whole.",
-                expected=jnp.asarray(DECAY * first + second, jnp.float32),
+                expected=jnp.asarray(right, jnp.float32),
                 got=leaf,
             )
 

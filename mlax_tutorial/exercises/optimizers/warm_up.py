@@ -20,12 +20,24 @@ class WarmUp(Tunable):
 
 
 COUNTS = np.arange(13)
+# A schedule as long as a training, numbers that are not whole, and a rise that is longer than the fall.
+OTHERS = {
+    (1000, 100_000): np.array([0, 257, 999, 1001, 12_345, 70_001, 99_999, 100_000, 1_000_000]),
+    (2.5, 9.5): COUNTS,
+    (8, 12): COUNTS,
+}
 
 
 def _values(
-    rise, steps, up=lambda t, a: t / a, down=lambda t, a, b: (b - t) / (b - a), low=0.0, rises=np.less_equal
+    rise,
+    steps,
+    up=lambda t, a: t / a,
+    down=lambda t, a, b: (b - t) / (b - a),
+    low=0.0,
+    rises=np.less_equal,
+    counts=COUNTS,
 ):
-    t = COUNTS.astype(float)
+    t = counts.astype(float)
     return np.where(rises(t, rise), up(t, rise), np.maximum(down(t, rise, steps), low))
 
 
@@ -113,6 +125,16 @@ def check(WarmUp):
         atol=1e-5,
         rtol=1e-4,
     )
+    for (rise, steps), counts in OTHERS.items():
+        made = checks.make(WarmUp, rise, steps)
+        got = np.array([factor(made, jnp.int32(t)) for t in counts], float)
+        checks.same(
+            jnp.asarray(got, jnp.float32),
+            jnp.asarray(_values(rise, steps, counts=counts), jnp.float32),
+            input=f"WarmUp({rise}, {steps}) at the counts {', '.join(map(str, counts))}",
+            atol=1e-5,
+            rtol=1e-4,
+        )
 
 
 exercise = Exercise(

@@ -319,3 +319,89 @@ class OnTop(Adam):  # the field of the decay comes last
         updates, state = super().step(gradients, state, weights)
         pull = self.learning_rate * self.weight_decay
         return jax.tree.map(lambda u, w: u - pull * w if w.ndim > 1 else u, updates, weights), state
+
+
+def over(function, *trees):
+    """A map over dicts and tuples, written by hand: lists and other nodes are no leaves of its."""
+    if isinstance(trees[0], dict):
+        return {name: over(function, *[tree[name] for tree in trees]) for name in trees[0]}
+    if isinstance(trees[0], tuple):
+        return tuple(over(function, *parts) for parts in zip(*trees))
+    return function(*trees)
+
+
+@answers.wrong("a single number, decays, too")
+class AllButOneAxis(Base):
+    def decays(self, w):
+        return w.ndim != 1
+
+
+@answers.wrong()
+class TwoOrThreeAxes(Base):
+    def decays(self, w):
+        return w.ndim in (2, 3)
+
+
+@answers.wrong()
+class GradientsCutOff(Base):
+    def step(self, gradients, state, weights):
+        return super().step(jax.tree.map(lambda g: jnp.clip(g, -5, 5), gradients), state, weights)
+
+
+@answers.wrong()
+class DictsAndTuples(Base):
+    def step(self, gradients, state, weights):
+        t, mean, square = state[0] + 1, *state[1:]
+        mean = over(lambda m, g: self.first_decay * m + (1 - self.first_decay) * g, mean, gradients)
+        square = over(lambda s, g: self.second_decay * s + (1 - self.second_decay) * g**2, square, gradients)
+
+        def move(m, s, w):
+            m, s = m / (1 - self.first_decay**t), s / (1 - self.second_decay**t)
+            return -self.learning_rate * self.pulled(m / (jnp.sqrt(s) + self.epsilon), w)
+
+        return over(move, mean, square, weights), (t, mean, square)
+
+
+@answers.wrong()
+class CountsInInt8(Base):
+    """From the 12th step on the count stands still."""
+
+    def init(self, weights):
+        return jnp.int8(0), zeros(weights), zeros(weights)
+
+    def step(self, gradients, state, weights):
+        return super().step(gradients, (jnp.minimum(state[0], 11), *state[1:]), weights)
+
+
+@answers.right
+class APairForEachWeight(Tunable):
+    """The state is a tree of pairs."""
+
+    learning_rate: float
+    weight_decay: float = 0.01
+    first_decay: float = 0.9
+    second_decay: float = 0.999
+    epsilon: float = 1e-8
+
+    def init(self, weights):
+        return jnp.int32(0), jax.tree.map(lambda w: {"mean": 0.0 * w, "square": 0.0 * w}, weights)
+
+    def step(self, gradients, state, weights):
+        t = state[0] + 1
+        leaves, structure = jax.tree.flatten(gradients)
+        pairs = [
+            {
+                "mean": self.first_decay * pair["mean"] + (1 - self.first_decay) * g,
+                "square": self.second_decay * pair["square"] + (1 - self.second_decay) * g**2,
+            }
+            for pair, g in zip(structure.flatten_up_to(state[1]), leaves)
+        ]
+
+        def move(pair, w):
+            m, s = pair["mean"] / (1 - self.first_decay**t), pair["square"] / (1 - self.second_decay**t)
+            return -self.learning_rate * (
+                m / (jnp.sqrt(s) + self.epsilon) + self.weight_decay * w * (w.ndim >= 2)
+            )
+
+        updates = [move(pair, w) for pair, w in zip(pairs, jax.tree.leaves(weights))]
+        return structure.unflatten(updates), (t, structure.unflatten(pairs))

@@ -187,3 +187,27 @@ class JustFloat32(Base):
 class Reduced(Base):
     def norm(self, gradients):
         return jnp.sqrt(jax.tree.reduce(jnp.add, jax.tree.map(jnp.sum, squared(gradients))))
+
+
+@answers.wrong()
+class TheFirstTwo(Base):
+    def norm(self, gradients):
+        return jnp.sqrt(sum(jnp.sum(leaf) for leaf in jax.tree.leaves(squared(gradients))[:2]))
+
+
+@answers.wrong("are squared in bfloat16")
+class SquaresInHalf(Base):
+    """Divided by the largest, so that none is too large."""
+
+    def norm(self, gradients):
+        leaves = jax.tree.leaves(gradients)
+        largest = jnp.stack([jnp.max(jnp.abs(g)).astype(jnp.float32) for g in leaves]).max()
+        largest = jnp.maximum(largest, 1e-12)
+        squares = [jnp.sum(jnp.square(g / largest.astype(g.dtype))).astype(jnp.float32) for g in leaves]
+        return largest * jnp.sqrt(sum(squares))
+
+
+@answers.wrong("should stay as it is, however short")
+class TinyBecomesZero(Base):
+    def factor(self, norm):
+        return jnp.where(norm < 1e-3, 0.0, super().factor(norm))

@@ -222,3 +222,45 @@ class JustFloat32(Base):
     def init(self, weights):
         slow = jax.tree.map(lambda w: jnp.array(w, jnp.float32, copy=True), weights)
         return jnp.int32(0), slow, self.optimizer.init(weights)
+
+
+@answers.wrong("Keep them in float32")
+class SlowInHalf(Base):
+    """The slow weights have the dtype of the weights."""
+
+    def init(self, weights):
+        return jnp.float32(0), jax.tree.map(jnp.copy, weights), self.optimizer.init(weights)
+
+    def step(self, gradients, state, weights):
+        updates, (count, slow, inner) = super().step(gradients, state, weights)
+        return updates, (count, jax.tree.map(lambda s, old: s.astype(old.dtype), slow, state[1]), inner)
+
+
+@answers.wrong()
+class TwoJumps(Base):
+    def jumps(self, count):
+        return (count + 1 == self.every) | (count + 1 == 2 * self.every)
+
+
+@answers.wrong("wrong for every=1")
+class NeverForOne(Base):
+    def jumps(self, count):
+        return super().jumps(count) & (self.every > 1)
+
+
+@answers.wrong("wrong for every=2")
+class CountsTwice(Base):
+    """As right as the solution for odd numbers."""
+
+    def jumps(self, count):
+        return (2 * (count + 1)) % self.every == 0
+
+
+@answers.wrong()
+class InnerStandsStill(Base):
+    """At the third jump and at all that follow."""
+
+    def step(self, gradients, state, weights):
+        updates, (count, slow, inner) = super().step(gradients, state, weights)
+        still = self.jumps(state[0]) & (count > 6)
+        return updates, (count, slow, jax.tree.map(lambda n, o: jnp.where(still, o, n), inner, state[2]))

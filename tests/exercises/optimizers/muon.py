@@ -186,3 +186,56 @@ class OwnPolynomial(Base):
 class ByWhere(Base):
     def other(self, v):
         return jnp.where(v > 0, -self.other_rate, jnp.where(v < 0, self.other_rate, 0.0))
+
+
+@answers.wrong("`jnp.sign` of 0 is 0")
+class NaNAtZero(Base):
+    def other(self, v):
+        return -self.other_rate * v / jnp.abs(v)
+
+
+@answers.wrong()
+class CopySign(Base):
+    def other(self, v):
+        return -self.other_rate * jnp.copysign(1.0, v)
+
+
+@answers.wrong("The rate is a part of your velocity")
+class RateInTheVelocity(Base):
+    def step(self, gradients, velocity, weights):
+        velocity = jax.tree.map(lambda v, g: self.decay * v + self.learning_rate * g, velocity, gradients)
+        return jax.tree.map(self.move, velocity), velocity
+
+
+@answers.wrong()
+class NumbersStandStill(Base):
+    def other(self, v):
+        return super().other(v) if v.ndim else jnp.zeros_like(v)
+
+
+@answers.wrong()
+class VelocityCutOff(Base):
+    def step(self, gradients, velocity, weights):
+        updates, velocity = super().step(gradients, velocity, weights)
+        return updates, jax.tree.map(lambda v: jnp.clip(v, -50, 50), velocity)
+
+
+@answers.right
+class InADict(Base):
+    """A state that is no bare velocity."""
+
+    def init(self, weights):
+        return {"velocity": zeros(weights), "count": jnp.int32(0)}
+
+    def step(self, gradients, state, weights):
+        velocity = jax.tree.map(lambda g, v: g + v * self.decay, gradients, state["velocity"])
+
+        def move(w, v):
+            match v.shape:
+                case (rows, columns):
+                    factor = jnp.sqrt(jnp.maximum(1.0, columns / rows))
+                    return orthogonal(v) * factor * -self.learning_rate
+                case _:
+                    return jax.lax.sign(v) * -self.other_rate
+
+        return jax.tree.map(move, weights, velocity), {"velocity": velocity, "count": state["count"] + 1}

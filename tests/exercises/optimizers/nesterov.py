@@ -194,3 +194,66 @@ class Scaled(Tunable):  # the velocity carries the whole state in a dict
         inner = optim.SGD(self.learning_rate, momentum=self.decay, nesterov=True)
         updates, after = inner.step(gradients, optim.SGDState(state["velocity"], jnp.int32(0)), weights)
         return updates, {"velocity": after.velocity}
+
+
+def over(function, *trees):
+    """A map over dicts and tuples, written by hand: lists and other nodes are no leaves of its."""
+    if isinstance(trees[0], dict):
+        return {name: over(function, *[tree[name] for tree in trees]) for name in trees[0]}
+    if isinstance(trees[0], tuple):
+        return tuple(over(function, *parts) for parts in zip(*trees))
+    return function(*trees)
+
+
+@answers.wrong()
+class DictsAndTuples(Base):
+    def init(self, weights):
+        return over(jnp.zeros_like, weights)
+
+    def step(self, gradients, velocity, weights):
+        velocity = over(lambda v, g: self.decay * v + g, velocity, gradients)
+        return over(lambda v, g: -self.learning_rate * (self.decay * v + g), velocity, gradients), velocity
+
+
+@answers.wrong("is not built like the one of `init`")
+class NoStateUntilTheFirstStep(Base):
+    def init(self, weights):
+        return ()
+
+    def step(self, gradients, velocity, weights):
+        return super().step(gradients, zeros(gradients) if velocity == () else velocity, weights)
+
+
+@answers.wrong()
+class StoresDecayTimesVelocity(Base):
+    """Another decay comes too late."""
+
+    def step(self, gradients, velocity, weights):
+        ahead = jax.tree.map(lambda v, g: self.decay * (v + g), velocity, gradients)
+        return self.move(jax.tree.map(jnp.add, ahead, gradients)), ahead
+
+
+@answers.wrong()
+class DecayOfTheFirstThree(Base):
+    def init(self, weights):
+        return jnp.int32(0), zeros(weights)
+
+    def step(self, gradients, state, weights):
+        count, velocity = state
+        decay = jnp.where(count < 3, self.decay, 0.99)
+        push = lambda v, g: decay * v + g  # noqa: E731
+        velocity = jax.tree.map(push, velocity, gradients)
+        return self.move(jax.tree.map(push, velocity, gradients)), (count + 1, velocity)
+
+
+@answers.right
+class OnePass(Base):
+    """Pairs, transposed, which no empty tree can be."""
+
+    def step(self, gradients, velocity, weights):
+        def both(v, g):
+            v = self.decay * v + g
+            return -self.learning_rate * (self.decay * v + g), v
+
+        pairs = jax.tree.map(both, velocity, gradients)
+        return jax.tree.transpose(jax.tree.structure(gradients), jax.tree.structure((0, 0)), pairs)

@@ -151,3 +151,39 @@ class ByCond(Base):
             lambda: count / self.rise,
             lambda: jnp.maximum((self.steps - count) / (self.steps - self.rise), 0.0),
         )
+
+
+def by_formula(count, rise, steps):
+    return jnp.clip(jnp.minimum(count / rise, (steps - count) / (steps - rise)), 0.0, 1.0)
+
+
+@answers.wrong()
+class CountInBfloat16(Base):
+    def __call__(self, count):
+        return by_formula(count.astype(jnp.bfloat16), self.rise, self.steps)
+
+
+@answers.wrong()
+class CountInInt16(Base):
+    def __call__(self, count):
+        return by_formula(count.astype(jnp.int16), self.rise, self.steps)
+
+
+@answers.wrong()
+class WholeNumbersOfSteps(Base):
+    def __call__(self, count):
+        return by_formula(count, self.rise.astype(jnp.int32), self.steps.astype(jnp.int32))
+
+
+@answers.wrong()
+class ShortRisesOnly(Base):
+    def __call__(self, count):
+        down = 1 - jnp.abs(count - self.rise) / (self.steps - self.rise)
+        short = self.rise < self.steps / 2
+        return jnp.clip(jnp.where(short, jnp.minimum(count / self.rise, down), down), 0, 1)
+
+
+@answers.wrong()
+class RisesAgain(Base):
+    def __call__(self, count):
+        return by_formula(count % 100, self.rise, self.steps)

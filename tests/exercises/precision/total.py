@@ -166,7 +166,7 @@ def cut_at_32768(x):
     return tree(x[:32768])
 
 
-@answers.wrong("order of the additions to the compiler")
+@answers.wrong("there is a `scatter-add`")
 def segments(x):
     count = -(-len(x) // 128)
     return tree(jax.ops.segment_sum(x, jnp.arange(len(x)) // 128, num_segments=count))
