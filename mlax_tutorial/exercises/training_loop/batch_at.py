@@ -17,7 +17,8 @@ def solution(key, number, size, batch_size):
     return order[place], jax.random.fold_in(steps_key, number)
 
 
-SIZE, BATCH, EPOCHS = 11, 3, 3
+SIZE, BATCH, EPOCHS = 13, 3, 3  # four updates an epoch
+FAR = (99, 199, 300), (1000, 1001, 4097)  # epochs, and numbers of updates
 
 
 def check(batch_at):
@@ -55,12 +56,59 @@ def check(batch_at):
             shown=[("orders", "\n".join(map(str, orders)))],
         )
     _depends(batch_at, found)
+    _another_size(batch_at)
     _keys(batch_at, [key for _, key in found], orders)
+    _far(batch_at, orders, [key for _, key in found])
 
 
-def _one(batch_at, key, number):
-    result = batch_at(key, number, SIZE, BATCH)
-    shown = {"input": f"number={number}, size={SIZE}, batch_size={BATCH}"}
+def _another_size(batch_at):
+    """Two epochs of other sizes, with the key that was used before."""
+    size, batch = 22, 5
+    found = [_one(batch_at, jax.random.key(5), number, size, batch) for number in range(2 * (size // batch))]
+    for epoch in (0, 1):
+        order = sum((list(one[0]) for one in found[epoch * (size // batch) :][: size // batch]), [])
+        if len(set(order)) < len(order):
+            raise Failed(
+                f"With size={size} and batch_size={batch} an epoch, which is {size // batch} updates, visits an example twice.",
+                got=str(order),
+            )
+        if max(order) < 13:
+            raise Failed(
+                f"With size={size}, after another size, only examples of the other set are visited.",
+                got=str(order),
+            )
+
+
+def _far(batch_at, orders, keys):
+    """Epochs and updates far from the first: their orders and keys are new ones, and no order is made from such a key."""
+    each, (epochs, numbers) = SIZE // BATCH, FAR
+    far = [
+        sum((list(_one(batch_at, jax.random.key(5), epoch * each + i)[0]) for i in range(each)), [])
+        for epoch in epochs
+    ]
+    if len(set(map(tuple, far + orders))) < len(far + orders):
+        raise Failed(
+            f"Two of the epochs {', '.join(map(str, (*range(EPOCHS), *epochs)))} have the same order: a training may have many epochs."
+        )
+    late = [_one(batch_at, jax.random.key(5), number)[1] for number in (*numbers, 999)]
+    if len(set(keys + late)) < len(keys + late):
+        raise Failed("Above a thousand, updates have keys that others had: a training may have many updates.")
+    for number, data in zip((*numbers, 999), late):
+        sources = np.concatenate(
+            [np.uint32([data]), np.asarray(_folded(np.resize(np.uint32(data), (FOLDS**2, 2))))[0]]
+        )
+        second = np.asarray(_folded(np.resize(sources, (FOLDS**2, 2))))[: len(sources), 1]
+        drawn = np.argsort(np.asarray(_bits(second)), kind="stable").tolist()
+        if any(one[: len(orders[0])] in orders for one in drawn):
+            raise Failed(
+                f"The key of update {number} is the key from which an order is drawn, or from which orders are derived: split the key in "
+                "two first, one for orders and one for steps."
+            )
+
+
+def _one(batch_at, key, number, size=SIZE, batch=BATCH):
+    result = batch_at(key, number, size, batch)
+    shown = {"input": f"number={number}, size={size}, batch_size={batch}"}
     if result is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
@@ -73,17 +121,17 @@ def _one(batch_at, key, number):
     ):
         raise Failed("The second thing should be one typed key.", got=step_key, **shown)
     indices = np.asarray(indices)
-    if indices.ndim == 1 and indices.size < BATCH:
+    if indices.ndim == 1 and indices.size < batch:
         raise Failed(
-            f"A batch has {indices.size} indices instead of {BATCH}. An epoch is `size // batch_size` updates: the examples that do not "
+            f"A batch has {indices.size} indices instead of {batch}. An epoch is `size // batch_size` updates: the examples that do not "
             "fill a batch are left out.",
             got=indices,
             **shown,
         )
-    if indices.shape != (BATCH,) or not np.issubdtype(indices.dtype, np.integer):
-        raise Failed(f"The first thing should be {BATCH} indices.", got=indices, **shown)
-    if indices.min() < 0 or indices.max() >= SIZE:
-        raise Failed(f"An index is outside of the {SIZE} examples.", got=indices, **shown)
+    if indices.shape != (batch,) or not np.issubdtype(indices.dtype, np.integer):
+        raise Failed(f"The first thing should be {batch} indices.", got=indices, **shown)
+    if indices.min() < 0 or indices.max() >= size:
+        raise Failed(f"An index is outside of the {size} examples.", got=indices, **shown)
     return tuple(indices.tolist()), tuple(np.asarray(jax.random.key_data(step_key)).tolist())
 
 
@@ -113,7 +161,7 @@ def _depends(batch_at, found):
         raise Failed("Another key gives the same step's key: make it from the argument `key`.")
 
 
-FOLDS = 12  # more than there are updates
+FOLDS = 13  # more than there are updates
 
 
 def _families(keys, orders):

@@ -18,8 +18,11 @@ def solution(metric, x, y, batch_size):
 
 
 def _value(x, y):
-    """For one example or many; of an example that is all zeros it is NaN, as 0 / 0 is."""
-    return (x[..., 0] + y) / abs(x).sum(axis=-1)
+    """A label says which number of an example counts; of an example that is all zeros the metric is NaN, as 0 / 0 is."""
+    rows = jnp.asarray(x).reshape(len(x), -1)
+    return (rows[:, 0] + 2 * jnp.take_along_axis(rows, jnp.asarray(y)[:, None], 1)[:, 0]) / abs(rows).sum(
+        axis=1
+    )
 
 
 _compiled = jax.jit(_value)
@@ -30,23 +33,22 @@ COUNTED = "The rows that you filled in are counted as if they were examples."
 
 def check(evaluate_mean):
     random = np.random.default_rng(0)
-    for size, batch_size in ((10, 4), (3, 4), (8, 4), (5, 4)):
-        x = random.integers(1, 5, (size, 2)).astype(np.float32)
-        y = random.integers(0, 9, size).astype(np.float32)
+    for size, batch_size in ((10, 4), (3, 4), (8, 4), (1, 4), (7, 2), (5, 1), (2, 8), (5, 4)):
+        x = random.integers(1, 5, (size, 2, 3)).astype(np.float32)
+        y = random.integers(0, 6, size).astype(np.int32)
         _one(evaluate_mean, x, y, batch_size)
-    x[2], y[2] = 0.0, 0.0
-    got, shown = (
-        evaluate_mean(_compiled, x, y, batch_size),
-        {"input": "5 examples, the metric of one of which is NaN"},
-    )
-    if not np.isnan(got):
-        raise Failed(
-            "One of the examples themselves has NaN, so the mean is NaN, and you hide it. The rows that you filled in must not "
-            "count; a NaN of an example must.",
-            expected=np.nan,
-            got=got,
-            **shown,
-        )
+    for place in (2, 4):  # in a full batch, and in the last one
+        some = x.copy()
+        some[place] = 0.0
+        got = evaluate_mean(_compiled, some, y, batch_size)
+        if not np.isnan(got):
+            raise Failed(
+                "One of the examples themselves has NaN, so the mean is NaN, and you hide it. The rows that you filled in must not "
+                "count; a NaN of an example must.",
+                expected=np.nan,
+                got=got,
+                input=f"5 examples, batch_size=4, the metric of example {place} is NaN",
+            )
 
 
 def _one(evaluate_mean, x, y, batch_size):
@@ -54,6 +56,12 @@ def _one(evaluate_mean, x, y, batch_size):
 
     def metric(x, y):
         calls.append((np.shape(x), np.shape(y)))
+        if jnp.result_type(x) != jnp.float32 or not jnp.issubdtype(jnp.result_type(y), jnp.integer):
+            raise Failed(
+                f"`metric` was called with examples of {jnp.result_type(x)} and labels of {jnp.result_type(y)}. They were float32 and int32, "
+                "and a metric may index with labels: fill up with numbers of the same dtype.",
+                **shown,
+            )
         return _compiled(x, y)
 
     size = len(x)
@@ -62,7 +70,7 @@ def _one(evaluate_mean, x, y, batch_size):
     if not calls:
         raise Failed("Your function never calls `metric`.", **shown)
     for seen, labels in calls:
-        if seen != (batch_size, 2) or labels != (batch_size,):
+        if seen != (batch_size, 2, 3) or labels != (batch_size,):
             raise Failed(
                 f"`metric` was called with {seen} and {labels}. Each new shape is another program: call it with exactly "
                 f"{batch_size} examples, and fill the last batch up.",

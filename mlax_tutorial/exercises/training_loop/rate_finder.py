@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.exercises.first_network._compare import alike
 from mlax_tutorial.inspection import jaxprs
 
@@ -57,6 +57,27 @@ def check(rate_finder):
             got=all_of_it,
             **shown,
         )
+    _other_trees(rate_finder)
+
+
+def _other_trees(rate_finder):
+    """Params and batches that are other trees than the pair of a dict and a pair."""
+    x, rates = jnp.float32([1.0, -2.0, 0.5]), jnp.float32([0.1, 0.3])
+    cases = {
+        "params is one array, batch a dict": (lambda p, b: jnp.sum((p * b["x"] - 1) ** 2), x, {"x": x + 1}),
+        "params is a tuple with a list and a dict, batch one array": (
+            lambda p, b: jnp.sum((p[0][0] * b + p[1]["a"] - 1) ** 2),
+            ([x], {"a": jnp.float32(0.5)}),
+            x + 1,
+        ),
+    }
+    for words, (loss_fn, params, batch) in cases.items():
+        try:
+            got = rate_finder(loss_fn, params, batch, rates)
+        except reader.Raised as raised:
+            raised.message = f"Here {words}: go through any tree with `jax.tree.map`, and hand `batch` on as it is.\n{raised.message}"
+            raise
+        checks.same(got, solution(loss_fn, params, batch, rates), rtol=1e-3, where=f"where {words}")
 
 
 def _one_scan(rate_finder, params, batch):

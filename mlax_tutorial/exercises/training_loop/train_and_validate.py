@@ -24,7 +24,7 @@ def solution(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
     return state, history
 
 
-SIZE, HELD_OUT, EPOCHS, BATCH = 11, 8, 3, 3
+SIZE, HELD_OUT, EPOCHS, BATCH = 17, 8, 4, 3
 
 
 def check(train_and_validate):
@@ -45,6 +45,7 @@ def check(train_and_validate):
         x, y = np.asarray(x), np.asarray(y)
         if x.shape != y.shape or (y != 10 * x).any():
             raise Failed("The labels of a batch are not those of its examples.", input={"x": x, "y": y})
+        jax.random.bits(key)  # which uses it up, as dropout does
         steps.append((state, tuple(np.asarray(jax.random.key_data(key)).tolist()), tuple(x.tolist())))
         return ("state", state[1], state[2] + 1), np.float32(1 / len(steps))
 
@@ -82,12 +83,36 @@ def check(train_and_validate):
     _epochs(steps)
     _keys(steps, start)
     _validated(looked, result[1], x_val)
+    if reused is None:
+        _again(train_and_validate, arguments, made, steps, result[1])
     if reused is not None:
         reused.message = (
             "A key is used twice: for the order and for the steps, or again in the next epoch. A key that was split, or that something "
             f"was drawn from, is used up.\n{reused.message}"
         )
         raise reused
+
+
+def _again(train_and_validate, arguments, made, steps, history):
+    """A second training, with another key: it begins anew, and takes other orders."""
+    first, inits = _orders(steps), len(made)
+    steps.clear()
+    _, other = train_and_validate(jax.random.key(8), *arguments)
+    if len(made) == inits:
+        raise Failed("A second training goes on from the first one: call `init` in each.")
+    if len(steps) != EPOCHS * (SIZE // BATCH) or not np.allclose(
+        list(map(float, other)), list(map(float, history))
+    ):
+        raise Failed(
+            "A second training is not like the first one: the result must depend on the arguments alone."
+        )
+    if _orders(steps) == first:
+        raise Failed("Another key gives the same orders of the examples: draw them from the argument `key`.")
+
+
+def _orders(steps):
+    each = SIZE // BATCH
+    return [sum((batch for _, _, batch in steps[i : i + each]), ()) for i in range(0, len(steps), each)]
 
 
 def _extra(seen):
@@ -132,7 +157,7 @@ def _epochs(steps):
         )
     if len(steps) != EPOCHS * each:
         raise Failed(f"There were {len(steps)} steps; {EPOCHS} epochs of {each} batches are asked for.")
-    orders = [sum((batch for _, _, batch in steps[i : i + each]), ()) for i in range(0, len(steps), each)]
+    orders = _orders(steps)
     if any(len(set(order)) < len(order) for order in orders):
         raise Failed("An epoch visits an example twice.", got=str(orders[0]))
     if len(set(orders)) < len(orders):
@@ -140,6 +165,11 @@ def _epochs(steps):
             "Epochs have the same order: the same batches come again and again, and the same examples are left out each time. "
             "Draw each order from a key of its own."
         )
+    pairs = [set(zip(order, order[1:])) for order in orders]
+    if orders[0] == tuple(sorted(orders[0])) or any(
+        len(pairs[0] & other) > 2 * len(other) / 3 for other in pairs[1:]
+    ):
+        raise Failed("The examples are not shuffled anew in each epoch.", got=str(orders[:2]))
 
 
 def _keys(steps, start):
@@ -152,8 +182,7 @@ def _keys(steps, start):
         )
     if tuple(np.asarray(jax.random.key_data(start)).tolist()) in keys:
         raise Failed("A step is given the key that you also split. What was split must not be used again.")
-    each = SIZE // BATCH
-    orders = {sum((batch for _, _, batch in steps[i : i + each]), ()) for i in range(0, len(steps), each)}
+    each, orders = SIZE // BATCH, set(_orders(steps))
     bits = jax.jit(jax.vmap(lambda data: jax.random.bits(jax.random.wrap_key_data(data), (SIZE,))))
     # `permutation(k)` sorts by the bits of the second key that comes of `split(k)`.
     for drawn in np.argsort(np.asarray(bits(np.uint32(keys))), kind="stable").tolist():

@@ -112,7 +112,7 @@ answers.wrong("is made from the key from which the order of epoch 0")(
     folded(fold, lambda key, number, epoch, place: fold(key, epoch, place))
 )
 answers.wrong("is made from the key from which the order of epoch 0")(
-    folded(fold, lambda key, number, epoch, place: jax.random.split(fold(key, epoch), 3)[place])
+    folded(fold, lambda key, number, epoch, place: jax.random.split(fold(key, epoch), 4)[place])
 )
 answers.wrong("is made from the key from which the order of epoch 0")(
     folded(
@@ -206,3 +206,53 @@ def folded_twice(key, number, size, batch_size):
     order_key, steps_key = jax.random.split(epoch_key)
     order = training.batches(order_key, size, batch_size)
     return order[place], jax.random.fold_in(steps_key, place)
+
+
+def by_solution(key, number, size, batch_size):
+    return exercise.answer(key, number, size, batch_size)
+
+
+@answers.wrong()
+def epoch_of_batch_size_updates(key, number, size, batch_size):
+    epoch, place = divmod(number, batch_size)
+    order_key, steps_key = jax.random.split(key)
+    order = training.batches(jax.random.fold_in(order_key, epoch), size, batch_size)
+    return order[place], jax.random.fold_in(steps_key, number)
+
+
+answers.wrong("a training may have many epochs")(
+    folded(
+        lambda key, epoch: jax.random.split(jax.random.split(key)[0], 100)[epoch],
+        lambda key, number, *_: fold(jax.random.split(key)[1], number),
+    )
+)
+answers.wrong("of update 999 is the key from which an order is drawn")(
+    folded(lambda key, epoch: fold(key, 999, epoch), lambda key, number, *_: fold(key, number))
+)
+
+
+@answers.wrong("a training may have many updates")
+def a_thousand_keys(key, number, size, batch_size):
+    indices, _ = by_solution(key, number, size, batch_size)
+    return indices, jax.random.split(jax.random.split(key)[1], 1000)[number]
+
+
+@answers.wrong()
+def three_slices(key, number, size, batch_size):
+    epoch, place = divmod(number, size // batch_size)
+    order_key, steps_key = jax.random.split(key)
+    order = jax.random.permutation(jax.random.fold_in(order_key, epoch), size)
+    return order[place :: size // batch_size][:3], jax.random.fold_in(steps_key, number)
+
+
+CACHE = {}
+
+
+@answers.wrong()
+def caches_by_key(key, number, size, batch_size):
+    epoch, place = divmod(number, size // batch_size)
+    name = epoch, int(jax.random.key_data(key)[1])
+    if name not in CACHE:
+        order_key = jax.random.split(key)[0]
+        CACHE[name] = np.asarray(training.batches(jax.random.fold_in(order_key, epoch), size, batch_size))
+    return CACHE[name][place], jax.random.fold_in(jax.random.split(key)[1], number)

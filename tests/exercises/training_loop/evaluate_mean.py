@@ -174,3 +174,42 @@ def only_new_ones_count(metric, x, y, batch_size):
             i - start :
         ].sum()
     return total / len(x)
+
+
+@answers.wrong()
+def four_at_a_time(metric, x, y, batch_size):
+    return exercise.answer(metric, x, y, 4)
+
+
+@answers.wrong("Each new shape is another program")
+def filled_up_with_the_first_rows(metric, x, y, batch_size):
+    missing = -len(x) % batch_size
+    xs, ys = np.concatenate([x, x[:missing]]), np.concatenate([y, y[:missing]])
+    values = [metric(xs[i : i + batch_size], ys[i : i + batch_size]) for i in range(0, len(x), batch_size)]
+    return jnp.mean(jnp.concatenate(values)[: len(x)])
+
+
+@answers.wrong("fill up with numbers of the same dtype")
+def labels_become_floats(metric, x, y, batch_size):
+    missing = -len(x) % batch_size
+    xs = np.concatenate([x, np.zeros((missing, *x.shape[1:]))])
+    ys = np.concatenate([y, np.zeros(missing)])
+    values = [metric(xs[i : i + batch_size], ys[i : i + batch_size]) for i in range(0, len(x), batch_size)]
+    return jnp.mean(jnp.concatenate(values)[: len(x)])
+
+
+@answers.wrong("Each new shape is another program")
+def examples_are_flattened(metric, x, y, batch_size):
+    return exercise.answer(metric, x.reshape(len(x), -1), y, batch_size)
+
+
+@answers.wrong("and you hide it")
+def hides_a_nan_of_the_last_batch(metric, x, y, batch_size):
+    total = 0.0
+    for start in range(0, len(x), batch_size):
+        indices = np.arange(start, start + batch_size)
+        some = np.minimum(indices, len(x) - 1)
+        values = metric(x[some], y[some])
+        ragged = start + batch_size > len(x)
+        total += jnp.sum(jnp.where(indices < len(x), jnp.nan_to_num(values) if ragged else values, 0.0))
+    return total / len(x)

@@ -160,3 +160,37 @@ def by_dict(loss_fn, params, batch, rates):
         return {"params": moved(carry["params"], gradients, rate)}, {"loss": loss}
 
     return jax.lax.scan(body, {"params": params}, rates)[1]["loss"]
+
+
+@answers.wrong("go through any tree")
+def names_built_in(loss_fn, params, batch, rates):
+    def body(params, rate):
+        loss, g = jax.value_and_grad(loss_fn)(params, batch)
+        return {name: params[name] - rate * g[name] for name in ("w", "b")}, loss
+
+    return jax.lax.scan(body, params, rates)[1]
+
+
+@answers.wrong("go through any tree")
+def a_batch_is_a_pair(loss_fn, params, batch, rates):
+    x, y = batch
+
+    def body(params, rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, (x, y))
+        return jax.tree.map(lambda p, g: p - rate * g, params, gradients), loss
+
+    return jax.lax.scan(body, params, rates)[1]
+
+
+@answers.wrong()
+def dicts_alone(loss_fn, params, batch, rates):
+    def over(function, one, two):
+        if isinstance(one, dict):
+            return {name: over(function, one[name], two[name]) for name in one}
+        return function(one, two) if not isinstance(one, (list, tuple)) else one
+
+    def body(params, rate):
+        loss, gradients = jax.value_and_grad(loss_fn)(params, batch)
+        return over(lambda p, g: p - rate * g, params, gradients), loss
+
+    return jax.lax.scan(body, params, rates)[1]

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import device_get
 
 from mlax_tutorial.exercises.training_loop.running_mean import exercise
 from tests.exercises.answers import Answers
@@ -172,3 +173,51 @@ def as_a_list(total, metrics, size):
     sums, count = total
     add = lambda s, m: jnp.sum(jnp.stack([s, size * m]), axis=0)  # noqa: E731
     return (jax.tree.map(add, sums, metrics), jnp.add(count, size))
+
+
+def by_solution(total, metrics, size):
+    return exercise.answer(total, metrics, size)
+
+
+@answers.wrong("calls `jax.device_get`")
+def waits_by_an_imported_name(total, metrics, size):
+    return by_solution(total, device_get(metrics), size)
+
+
+@answers.wrong("reads the numbers of an array on the host")
+def waits_where_it_can(total, metrics, size):
+    for metric in jax.tree.leaves(metrics):
+        if hasattr(metric, "block_until_ready"):
+            metric.block_until_ready()
+    return by_solution(total, metrics, size)
+
+
+@answers.wrong("reads the numbers of an array on the host")
+def waits_where_it_is_no_tracer(total, metrics, size):
+    if not isinstance(metrics["loss" if "loss" in metrics else "a"], (jax.core.Tracer, tuple)):
+        metrics = jax.tree.map(
+            lambda m: m if isinstance(m, jax.core.Tracer) else jnp.asarray(m.item()), metrics
+        )
+    return by_solution(total, metrics, size)
+
+
+@answers.wrong("calls `jax.effects_barrier`")
+def barrier(total, metrics, size):
+    total = by_solution(total, metrics, size)
+    jax.effects_barrier()
+    return total
+
+
+@answers.wrong("reads the numbers of an array on the host")
+def waits_in_a_callback(total, metrics, size):
+    def add(s, m):
+        outline = jax.ShapeDtypeStruct(s.shape, s.dtype)
+        return jax.pure_callback(lambda s, m, n: np.asarray(s + m * n, np.float32), outline, s, m, size)
+
+    return jax.tree.map(add, total[0], metrics), total[1] + size
+
+
+@answers.wrong("cannot count so far")
+def count_in_bfloat16(total, metrics, size):
+    sums, _ = by_solution(total, metrics, size)
+    return sums, (total[1].astype(jnp.bfloat16) + size).astype(total[1].dtype)

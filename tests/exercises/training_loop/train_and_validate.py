@@ -204,7 +204,9 @@ def by_numbers(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size
 
 @answers.right
 def numpy_shuffles(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
-    random, state, history = np.random.default_rng(0), init(x), []
+    key, seed_key = jax.random.split(key)
+    random = np.random.default_rng(np.asarray(jax.random.key_data(seed_key)))
+    state, history = init(x), []
     for _ in range(epochs):
         order = random.permutation(len(x))
         for start in range(0, len(x) - batch_size + 1, batch_size):
@@ -213,3 +215,66 @@ def numpy_shuffles(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_
             state, loss = step(state, step_key, jnp.asarray(x[i]), jnp.asarray(y[i]))
         history.append(np.asarray(evaluate(state, x_val, y_val)))
     return state, history
+
+
+@answers.wrong("A key is used twice")
+@with_keys
+def key_of_a_step_is_split_again(key, epoch, n):
+    following, order_key, step_key = jax.random.split(key, 3)
+    keys = []
+    for _ in range(n):
+        step_key, _ = jax.random.split(step_key)
+        keys.append(step_key)
+    return following, order_key, keys
+
+
+@answers.wrong("A key is used twice")
+@with_keys
+def key_of_the_next_epoch(key, epoch, n):
+    order_key, *keys = jax.random.split(key, n + 1)
+    return keys[-1], order_key, keys
+
+
+@answers.wrong("batches are asked for")
+@with_keys
+def as_many_keys_as_examples(key, epoch, n):
+    key, order_key, steps_key = jax.random.split(key, 3)
+    return key, order_key, jax.random.split(steps_key, 3)
+
+
+@answers.wrong("not shuffled anew")
+def only_shifted(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history, n = init(x), [], len(x) // batch_size
+    for epoch in range(epochs):
+        key, steps_key = jax.random.split(key)
+        order = np.roll(np.arange(len(x)), epoch)[: n * batch_size].reshape(n, batch_size)
+        for i, step_key in zip(order, jax.random.split(steps_key, n)):
+            state, loss = step(state, step_key, x[i], y[i])
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+@answers.wrong("draw them from the argument `key`")
+def orders_of_a_seed(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    random, state, history = np.random.default_rng(0), init(x), []
+    for _ in range(epochs):
+        order = random.permutation(len(x))
+        for start in range(0, len(x) - batch_size + 1, batch_size):
+            key, step_key = jax.random.split(key)
+            i = order[start : start + batch_size]
+            state, loss = step(state, step_key, x[i], y[i])
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+KEPT = {}
+
+
+@answers.wrong()
+def goes_on_from_the_last_training(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    KEPT[id(init)] = KEPT.get(id(init)) or init(x)
+
+    def once(x):
+        return KEPT[id(init)]
+
+    return exercise.answer(key, once, step, evaluate, x, y, x_val, y_val, epochs, batch_size)
