@@ -16,7 +16,7 @@ def code():
         "Linear",
         "Bias",
         "F",
-        "Flatten",
+        "flat",
         "init",
         "forward",
         "loss",
@@ -28,7 +28,7 @@ def code():
 
 def test_the_readers_network_trains(code):
     network = (
-        code["Flatten"],
+        code["flat"],
         code["Linear"](32),
         code["Bias"](),
         code["F"](jax.nn.relu),
