@@ -395,10 +395,7 @@ def standardize(x, mean, variance, epsilon: float, scale=None, bias=None):
       >>> standardize(jnp.array([1.0, 3.0]), jnp.array([2.0]), jnp.array([3.0]), epsilon=1.0)
       Array([-0.5,  0.5], dtype=float32)
     """
-    wide = variance.astype(
-        accumulator(variance.dtype)
-    )  # the gradient of a constant would overflow in float16
-    factor = lax.rsqrt(wide + jnp.asarray(epsilon, wide.dtype)).astype(variance.dtype)
+    factor = _factor(variance, epsilon)
     if scale is not None:
         factor = factor * scale  # both are small: x is read once for the two, and so is its gradient
     y = (x - mean) * factor
