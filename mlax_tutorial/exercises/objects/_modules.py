@@ -5,18 +5,14 @@ import jax.numpy as jnp
 from jax.tree_util import GetAttrKey
 
 
-def box(cls):
-    """Register a class of boxes: one child, the value."""
-    jax.tree_util.register_pytree_with_keys(
-        cls,
-        lambda box: ([(GetAttrKey("value"), box.value)], None),
-        lambda _, children: cls(*children),
-    )
-    return cls
+class Box:
+    def __init_subclass__(cls):
+        jax.tree_util.register_pytree_with_keys(
+            cls,
+            lambda box: ([(GetAttrKey("value"), box.value)], None),
+            lambda _, children: cls(*children),
+        )
 
-
-@box
-class Variable:
     def __init__(self, value):
         self.value = value
 
@@ -24,7 +20,10 @@ class Variable:
         return f"{type(self).__name__}{jnp.shape(self.value)}"
 
 
-@box
+class Variable(Box):
+    """An array of a module."""
+
+
 class Parameter(Variable):
     """A variable that gradients flow to."""
 
@@ -68,24 +67,34 @@ def variables(tree, kind=Variable):
     return {jax.tree_util.keystr(path): item for path, item in found if isinstance(item, kind)}
 
 
-def update(module, new):
-    """Put the values of one module into the boxes of another."""
-    new = variables(new)
-    for path, item in variables(module).items():
-        item.value = new[path].value
+def with_state(function):
+    """Return the result, and what the boxes hold afterwards."""
+
+    def pure(module, *args):
+        before = jax.tree.structure(module)
+        y = function(module, *args)
+        leaves, after = jax.tree.flatten(module)
+        if before != after:
+            raise ValueError("only values of boxes can be written")
+        return y, leaves
+
+    return pure
+
+
+def update(module, leaves):
+    """Put values into the boxes of a module, in order."""
+    boxes = jax.tree.leaves(module, is_leaf=is_variable)
+    for item, value in zip(boxes, leaves, strict=True):
+        item.value = value
 
 
 def jit(function):
     """Like jax.jit, but keep what is written to the first argument."""
-
-    @jax.jit
-    def pure(module, *args):
-        y = function(module, *args)
-        return y, module
+    pure = jax.jit(with_state(function))
 
     def call(module, *args):
-        y, new = pure(module, *args)
-        update(module, new)
+        y, leaves = pure(module, *args)
+        update(module, leaves)
         return y
 
     return call

@@ -52,6 +52,13 @@ def check(carry):
         raise Failed(
             "The leaves should have the dtypes of `tree`, here bfloat16.", got=jax.tree.leaves(got)[0]
         )
+    mixed = {"layers": [{"kernel": jnp.zeros((2, 2), jnp.bfloat16), "bias": jnp.zeros(2)} for _ in range(2)]}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(carry(small, mixed, name_of)):
+        wanted = mixed["layers"][0][path[-1].key].dtype
+        if leaf.dtype != wanted:
+            said = f"Each leaf keeps its own dtype: {jax.tree_util.keystr(path)} is {wanted} in `tree`."
+            raise Failed(said, expected=wanted, got=leaf.dtype)
+    _other_names(carry)
     missing = {name: value for name, value in small.items() if name != "layer_1.kernel"}
     _refuses(carry, missing, tree, "['layers'][1]['kernel']", "An array that is not in the file")
     shape = small | {"layer_0.kernel": np.ones((1, 2), np.float32)}
@@ -87,9 +94,29 @@ def _right(carry, layers):
             raise Failed(said, expected=expected, got=leaf)
         if not isinstance(leaf, jax.Array):
             raise Failed(
-                "The leaves should be arrays of JAX in the dtypes of `tree`: `jnp.asarray(array, leaf.dtype)`.",
+                "The leaves should be arrays of JAX, not of NumPy: `jnp.asarray(array, leaf.dtype)`.",
                 got=leaf,
             )
+
+
+def _other_names(carry):
+    """A tree of another kind, with a file that has the paths as names."""
+    tree = {"b": (jnp.zeros(2), jnp.zeros(())), "a": jnp.zeros(2)}
+    weights = {
+        "['b'][0]": np.float32([1, 2]),
+        "['a']": np.float32([3, 4]),
+        "['b'][1]": np.array(5.0, np.float32),
+    }
+    try:
+        got = carry(dict(weights), tree, lambda text: text)
+    except Exception:
+        said = "A file that names its arrays by their paths, with `name_of = lambda path: path`, is refused."
+        raise Failed(f"{said} Go by `name_of`, for any tree.") from None
+    expected = {"b": (weights["['b'][0]"], weights["['b'][1]"]), "a": weights["['a']"]}
+    if jax.tree.structure(got) != jax.tree.structure(tree) or not all(
+        map(np.array_equal, jax.tree.leaves(got), jax.tree.leaves(expected))
+    ):
+        raise Failed("This is wrong for a tree with a tuple in it.", expected=expected, got=got)
 
 
 def _refuses(carry, weights, tree, says, what):

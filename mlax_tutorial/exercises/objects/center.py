@@ -29,7 +29,7 @@ X = np.array([[[4.0, 0.0, 1.0], [2.0, -2.0, 3.0]]], np.float32)  # (1, 2, 3)
 def check(Center):
     if not hasattr(Center, "take_apart"):
         raise Failed("`Center` should derive from `Module`, the second class of that name in the chapter.")
-    module = checks.make(Center, 3, rate=0.5)
+    module = checks.make(Center, 3, rate=0.25)
     shift, mean = (_box(module, name) for name in ("shift", "mean"))
     if type(shift).__name__ != "Parameter":
         raise Failed("`shift` is trained, so its box should be a `Parameter`.", got=shift)
@@ -37,12 +37,15 @@ def check(Center):
         raise Failed(
             "`mean` is not trained, so its box should be a `Variable`, and no `Parameter`.", got=mean
         )
+    if isinstance(module.__dict__.get("rate"), (jax.Array, np.ndarray)):
+        said = "The rate is an array outside of a box: static values are compared by `==`, so keep a plain number."
+        raise Failed(said, got=module.rate)
     leaves = jax.tree.leaves(module)
     if len(leaves) != 2:
         extra = "The rate should be static: a plain number as an attribute."
         raise Failed(f"The module should have two leaves, and has {len(leaves)}. {extra}")
     shift.value, mean.value = jax.device_put((np.float32([1.0, 2.0, 3.0]), np.float32([1.0, 1.0, 1.0])))
-    expected, moved = X - 1 + np.array([1.0, 2.0, 3.0]), np.array([2.0, 0.0, 1.5])
+    expected, moved = X - 1 + np.array([1.0, 2.0, 3.0]), np.array([1.5, 0.5, 1.25])
     y = module(jax.device_put(X), training=False)
     if y is None:
         raise Failed("`__call__` returned None: is a `return` missing?")
@@ -61,17 +64,21 @@ def check(Center):
     _compare(y, expected, "in training")
     if module.mean is not held and not hasattr(module.mean, "value"):
         raise Failed("The box is gone: assign to `self.mean.value`, not to `self.mean`.", got=module.mean)
+    if type(module.mean).__name__ != "Variable":
+        raise Failed("After a call the box of `mean` is no `Variable` any more.", got=module.mean)
     if np.shape(module.mean.value) != (3,):
         raise Failed("The mean is over all axes but the last.", expected=moved, got=module.mean.value)
     if not np.allclose(module.mean.value, moved):
         text = "The mean should move by `rate` of the way to the mean of the batch."
         if np.allclose(module.mean.value, 1):
             text = "The mean did not move in training."
-        raise Failed(text, input={"x": X, "rate": 0.5}, expected=moved, got=module.mean.value)
+        raise Failed(text, input={"x": X, "rate": 0.25}, expected=moved, got=module.mean.value)
     _under_jit(module)
-    slope = jax.jit(jax.grad(lambda x: module(x, training=False).sum()))(jax.device_put(X))
+    gradient_of = jax.jit(jax.grad(lambda x, module: module(x, training=False).sum()))
+    slope = gradient_of(jax.device_put(X), module)
     if not np.allclose(slope, 1):
         raise Failed("The output is right, but its gradient with respect to x is lost.", got=slope)
+    _trains(module)
     other = checks.make(Center, 2)
     other(jax.device_put(np.float32([[1.0, 3.0], [1.0, 1.0]])))
     mean = np.asarray(other.mean.value)
@@ -82,6 +89,15 @@ def check(Center):
         )  # fmt: skip
     if not np.isclose(mean[0], 0.1):
         raise Failed("The rate should be 0.1 unless another one is given.")
+
+
+def _trains(module):
+    """The gradient with respect to both boxes, by `jax.grad` of the module itself."""
+    with under("`jax.grad`"):
+        given = jax.jit(jax.grad(lambda module: module(X, training=False).sum()))(module)
+    if not np.allclose(given.shift.value, 2):  # of two rows
+        said = "`shift` is a `Parameter`, but it gets another gradient than it should: does y depend on it?"
+        raise Failed(said, expected=np.full(3, 2.0), got=given.shift.value)
 
 
 def _box(module, name):
@@ -101,10 +117,10 @@ def _compare(y, expected, when):
 def _under_jit(module):
     with under("`jax.jit`"):
         _, new = jax.jit(lambda module, x: (module(x), module))(module, X)
-    if not np.allclose(new.mean.value, [2.5, -0.5, 1.75]):
+    if not np.allclose(new.mean.value, [1.875, 0.125, 1.4375]):
         raise Failed(
             "Under `jax.jit` the returned module has another mean: the update must depend on the boxes alone.",
-            expected=np.array([2.5, -0.5, 1.75]), got=new.mean.value,
+            expected=np.array([1.875, 0.125, 1.4375]), got=new.mean.value,
         )  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 from mlax_tutorial.checking import Exercise, checks
 
-solution = {"a": 3, "b": 0, "c": "error", "d": "error", "e": 3, "f": 1, "g": 3}
+solution = {"a": 3, "b": 0, "c": "error", "d": "error", "e": 3, "f": 1, "g": 3, "h": 0, "i": 7, "j": "error"}
 
 
 def check(given):
     tracer = "`scale` is closed over: it is your object itself that is written to while tracing. With what?"
     why = {
         "a": {
-            0: "Our `jit` returns the module that the function has written to, and `update` copies its values.",
+            0: "Our `jit` returns what the boxes hold after the call, and `update` writes it into yours.",
             1: "Each call runs the program, and each result is written back.",
         },
         "b": {
@@ -35,8 +35,21 @@ def check(given):
         },
         "g": {
             0: "`update` walks any tree to its boxes: a dict of modules will do.",
-            "error": "`variables` takes any tree: a dict of modules will do.",
+            "error": "Nothing here needs a module: `update` walks any tree to its boxes, a dict of modules, too.",
             1: "Each call runs the program, and each result is written back.",
+        },
+        "h": {
+            1: "Which argument is written back? `scale` is the second one here.",
+            "error": "`scale` is an argument, so nothing leaks. Which argument is written back?",
+        },
+        "i": {
+            0: "The new box has the name of the old one, so the structure is the same. What does `update` find in it?",
+            1: "The lambda does not call `scale`: it puts a new box in the place of `calls`. What is in it?",
+            "error": "The new box has the name of the old one, so the structure has not changed. What does `update` find in it?",
+        },
+        "j": {
+            0: "`last` is an attribute that was not there before. What does `pure` compare?",
+            1: "The lambda does not call `scale`: it sets an attribute that was not there before.",
         },
     }
     checks.answers(given, solution, why)
@@ -46,10 +59,10 @@ exercise = Exercise(
     title="Find the state that leaked",
     stars=2,
     minutes=8,
-    why="State is kept, lost or leaks by two questions: is the object an argument, and does anybody return what was written.",
+    why="State is kept, lost or leaks by two questions: is the object an argument, and is what was written returned.",
     hints=(
         "For each: is `scale` an argument of the jitted function, or closed over? And which `jit` is it?",
-        "For c and d: under a trace `calls + 1` is a tracer, and your own box gets it. For f: print `scale.calls.value` and try.",
+        "For c and d: under a trace `calls + 1` is a tracer, and your own box gets it. For i and j: compare the structure before and after.",
     ),
     solution=solution,
     check=check,

@@ -1,5 +1,7 @@
 """A pure function made of an object that is no pytree."""
 
+import copy
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,10 @@ from mlax_tutorial.checking.programs import under
 
 
 def solution(model, values, x):
-    before = dict(vars(model))
-    try:
-        vars(model).update(values)
-        y = model(x)
-        return y, {name: vars(model)[name] for name in values}
-    finally:
-        vars(model).clear()
-        vars(model).update(before)
+    other = copy.copy(model)  # a second object with the same attributes
+    vars(other).update(values)
+    y = other(x)
+    return y, {name: vars(other)[name] for name in values}
 
 
 class Averaging:
@@ -51,6 +49,11 @@ def check(pure_call):
         raise Failed("The dict `values` of the caller is changed: return a new one.", got=values)
     if not isinstance(new, dict) or set(new) != set(values):
         raise Failed("The new values should be a dict with the names of `values`, and no others.", got=new)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((y, new))):
+        raise Failed(
+            "A tracer leaks into what you return: the attributes after the call are those of a trace.",
+            got=got,
+        )
     wanted = np.array([1.0, -10.0])
     if np.allclose(y, [4.0, -3.0]):
         raise Failed(
@@ -84,12 +87,21 @@ def check(pure_call):
         gradient = jax.grad(lambda values: pure_call(model, values, x)[0].sum())(values)["weight"]
     if not np.allclose(gradient, [1.0, -1.0]):
         raise Failed("The gradient for `weight` is wrong.", expected=np.array([1.0, -1.0]), got=gradient)
+    with under("`jax.grad`"):
+        through = jax.grad(lambda values: pure_call(model, values, x)[1]["mean"].sum())(values)["mean"]
+    if not np.allclose(through, 0.5):
+        said = "The gradient of `new_values` with respect to `values` is lost."
+        raise Failed(said, expected=np.array([0.5, 0.5]), got=through)
     _fewer_and_more(pure_call, x)
 
 
 def _fewer_and_more(pure_call, x):
     model = Averaging()
-    _, new = pure_call(model, {"mean": jnp.ones(2)}, x)
+    model.weight = jnp.array([10.0, 100.0])
+    y, new = pure_call(model, {"mean": jnp.array([2.0, 0.0])}, x)
+    if not np.allclose(y, [10.0, -100.0]):
+        said = "Attributes that are not in `values` should be those of `model`, as they are now."
+        raise Failed(said, expected=np.array([10.0, -100.0]), got=y)
     if set(new) != {"mean"}:
         raise Failed("The new values should be a dict with the names of `values`, and no others.", got=new)
 
@@ -118,12 +130,12 @@ def _same_object(model, first, when=""):
 
 exercise = Exercise(
     title="A pure function made of an object",
-    stars=3,
-    minutes=15,
-    why="This is how any object becomes a function: lend it other values, run it, take them back. PyTorch calls it functional_call.",
+    stars=2,
+    minutes=10,
+    why="This is how any object becomes a function: run it with other values in its attributes, and return what they are afterwards. PyTorch calls it functional_call.",
     hints=(
-        "Remember all attributes first: `before = dict(vars(model))`. Inside of `try:` put `values` in, call, and read the new ones.",
-        "In `finally:` empty `vars(model)` and fill it with `before`: so attributes that the call added go, too.",
+        "Whatever the call does to another object with the same attributes leaves `model` as it is.",
+        "`copy.copy(model)` makes that object, and `vars(other).update(values)` sets its attributes.",
     ),
     solution=solution,
     check=check,

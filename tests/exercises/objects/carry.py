@@ -81,10 +81,39 @@ def gives_the_path(weights, tree, name_of):
     return tree_map_with_path(lambda path, leaf: weights[name_of(path)], tree)
 
 
-@answers.wrong("arrays of JAX")
+@answers.wrong("not of NumPy")
 def keeps_numpy(weights, tree, name_of):
     refuse(weights, tree, name_of)
     return tree_map_with_path(lambda path, leaf: weights[name_of(keystr(path))], tree)
+
+
+@answers.wrong("Each leaf keeps its own dtype")
+def one_dtype_for_all(weights, tree, name_of):
+    refuse(weights, tree, name_of)
+    dtype = jax.tree.leaves(tree)[0].dtype
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), fill(weights, tree, name_of))
+
+
+@answers.wrong("Go by `name_of`, for any tree")
+def names_by_itself(weights, tree, name_of):
+    def name(text):
+        return text.removeprefix("['layers'][").replace("]['", ".", 1).removesuffix("']").join(("layer_", ""))
+
+    refuse(weights, tree, name)
+    return fill(weights, tree, name)
+
+
+@answers.wrong("with a tuple in it")
+def tuples_become_lists(weights, tree, name_of):
+    refuse(weights, tree, name_of)
+    new = fill(weights, tree, name_of)
+    return {name: list(item) if isinstance(item, tuple) else item for name, item in new.items()}
+
+
+@answers.wrong("not of NumPy")
+def casts_with_numpy(weights, tree, name_of):
+    refuse(weights, tree, name_of)
+    return tree_map_with_path(lambda path, leaf: weights[name_of(keystr(path))].astype(leaf.dtype), tree)
 
 
 @answers.wrong()
@@ -99,6 +128,22 @@ def empties_the_file(weights, tree, name_of):
 def checks_first(weights, tree, name_of):
     refuse(weights, tree, name_of)
     return fill(weights, tree, name_of)
+
+
+@answers.right
+def on_the_device(weights, tree, name_of):
+    refuse(weights, tree, name_of)
+    return tree_map_with_path(
+        lambda path, leaf: jax.device_put(weights[name_of(keystr(path))].astype(leaf.dtype)), tree
+    )
+
+
+@answers.right
+def sets_the_leaf(weights, tree, name_of):
+    refuse(weights, tree, name_of)
+    return tree_map_with_path(
+        lambda path, leaf: leaf.at[...].set(weights[name_of(keystr(path))].astype(leaf.dtype)), tree
+    )
 
 
 @answers.right

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.exercises.objects._modules import Module, Parameter, Variable
 from mlax_tutorial.exercises.objects.center import exercise
@@ -109,6 +110,19 @@ class StopsTheInput(Right):
         return super().__call__(jax.lax.stop_gradient(x), training) + 0 * x
 
 
+@answers.wrong("gets another gradient than it should")
+class StopsTheShift(Right):
+    def __call__(self, x, training=True):
+        shift = self.shift.value
+        return super().__call__(x, training) - shift + jax.lax.stop_gradient(shift)
+
+
+@answers.wrong("an array outside of a box")
+class ArrayForARate(Right):
+    def __init__(self, features, rate=0.1):
+        super().__init__(features, jnp.float32(rate))
+
+
 @answers.wrong("wrong for two features")
 class TwoAxes(Right):
     def moved(self, x):
@@ -119,6 +133,42 @@ class TwoAxes(Right):
 class ThreeFeatures(Right):
     def __init__(self, features, rate=0.1):
         super().__init__(3, rate)
+
+
+@answers.wrong("is no `Variable` any more")
+class BecomesAParameter(Right):
+    def __call__(self, x, training=True):
+        y = x - self.mean.value + self.shift.value
+        if training:
+            self.mean = Parameter(self.moved(x))
+        return y
+
+
+@answers.wrong("should move by `rate`")
+class RateOfTheOld(Right):
+    def moved(self, x):
+        return self.rate * self.mean.value + (1 - self.rate) * x.mean(axis=tuple(range(x.ndim - 1)))
+
+
+@answers.right
+class WithWhere(Right):
+    def __call__(self, x, training=True):
+        y = x - self.mean.value + self.shift.value
+        self.mean.value = jnp.where(training, self.moved(x), self.mean.value)
+        return y
+
+
+@answers.right
+class NumPyRate(Right):
+    def __init__(self, features, rate=0.1):
+        super().__init__(features, np.float32(rate))
+
+
+@answers.right
+class WithLax(Right):
+    def moved(self, x):
+        batch = jnp.mean(jax.lax.collapse(x, 0, x.ndim - 1), 0)
+        return jax.lax.add(self.mean.value, jnp.multiply(self.rate, batch - self.mean.value))
 
 
 @answers.right

@@ -30,6 +30,9 @@ WAYS = {
     "e": lambda scale: jit(lambda s: [s(1.0) for _ in range(3)])(scale),
     "f": lambda scale: jax.vmap(scale)(jnp.ones(3)),
     "g": lambda scale: [jit(lambda t: t["s"](1.0))({"s": scale}) for _ in range(3)],
+    "h": lambda scale: jit(lambda other, s: s(1.0))(Scale(3.0), scale),
+    "i": lambda scale: jit(lambda s: setattr(s, "calls", Variable(7)))(scale),
+    "j": lambda scale: jit(lambda s: setattr(s, "last", s.calls.value))(scale),
 }
 
 
@@ -58,5 +61,9 @@ answers.wrong("written to while tracing. With what?")(right | {"c": 3})
 answers.wrong("and not as an argument.")(right | {"d": 3})
 answers.wrong("how often does Python run the inner one")(right | {"e": 1})
 answers.wrong("Is what it adds to the count batched?")(right | {"f": 3})
-answers.wrong("takes any tree: a dict of modules")(right | {"g": "error"})
+answers.wrong("Nothing here needs a module")(right | {"g": "error"})
+answers.wrong("Which argument is written back? `scale` is the second one")(right | {"h": 1})
+answers.wrong("What is in it?")(right | {"i": 1})
+answers.wrong("What does `update` find in it?")(right | {"i": "error"})
+answers.wrong("What does `pure` compare?")(right | {"j": 0})
 answers.wrong()({name: 3 for name in right})

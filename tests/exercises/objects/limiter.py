@@ -96,6 +96,25 @@ class StateLikeInput(Right):
         return y, {"largest": state["largest"].astype(y.dtype)}
 
 
+@answers.wrong()
+class ForgetsTheOld(Right):
+    def seen(self, x, largest):
+        return jnp.abs(x).max(axis=tuple(range(x.ndim - 1))).astype(largest.dtype)
+
+
+@answers.wrong()
+class AbsoluteOfTheMaximum(Right):
+    def seen(self, x, largest):
+        seen = jnp.abs(x.max(axis=tuple(range(x.ndim - 1))))
+        return jnp.maximum(largest, seen.astype(largest.dtype))
+
+
+@answers.wrong()
+class OneTypeForAll(Right):
+    def init(self, key, x):
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float32), super().init(key, x))
+
+
 answers.right(Right)
 
 

@@ -87,6 +87,42 @@ def overlaps(tree, pattern):
     return {path: leaf for path, leaf in paths(tree).items() if matches(path)}
 
 
+def in_pieces(finds):
+    def matching(tree, pattern):
+        first, *middle, last = pattern.split("*") if "*" in pattern else (pattern, pattern)
+
+        def matches(path):
+            if "*" not in pattern:
+                return path == pattern
+            end = len(path) - len(last)
+            return (
+                path.startswith(first) and path.endswith(last) and end >= len(first) and finds(path, middle)
+            )
+
+        return {path: leaf for path, leaf in paths(tree).items() if matches(path)}
+
+    return matching
+
+
+@answers.wrong("in the order of the pattern")
+def middle_anywhere(tree, pattern):
+    return in_pieces(lambda path, middle: all(piece in path for piece in middle))(tree, pattern)
+
+
+@answers.wrong("may not overlap.")
+def middle_overlaps(tree, pattern):
+    def finds(path, middle):
+        at = 0
+        for piece in middle:
+            at = path.find(piece, at)
+            if at < 0:
+                return False
+            at += bool(piece)
+        return True
+
+    return in_pieces(finds)(tree, pattern)
+
+
 @answers.wrong("a question mark, too")
 def only_brackets_for_fnmatch(tree, pattern):
     wanted = pattern.replace("[", "[[]")

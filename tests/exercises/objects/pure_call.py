@@ -2,6 +2,8 @@
 
 import copy
 
+import jax
+
 from mlax_tutorial.exercises.objects.pure_call import exercise
 from tests.exercises.answers import Answers
 
@@ -104,6 +106,30 @@ def returns_nothing(model, values, x):
     model(x)
 
 
+@answers.wrong("should be those of `model`, as they are now")
+def makes_a_new_one(model, values, x):
+    other = type(model)()
+    vars(other).update(values)
+    y = other(x)
+    return y, {name: getattr(other, name) for name in values}
+
+
+@answers.wrong("A tracer leaks")
+def jits_the_copy(model, values, x):
+    other = copy.copy(model)
+    vars(other).update(values)
+    y = jax.jit(lambda x: other(x))(x)
+    return y, {name: getattr(other, name) for name in values}
+
+
+@answers.wrong("The gradient of `new_values`")
+def stops_the_new_values(model, values, x):
+    other = copy.copy(model)
+    vars(other).update(values)
+    y = other(x)
+    return y, {name: jax.lax.stop_gradient(getattr(other, name)) for name in values}
+
+
 @answers.right
 def with_a_copy(model, values, x):
     other = copy.copy(model)
@@ -121,6 +147,34 @@ def swaps_the_dict(model, values, x):
         return y, {name: model.__dict__[name] for name in values}
     finally:
         model.__dict__ = before
+
+
+@answers.right
+def without_init(model, values, x):
+    other = object.__new__(type(model))
+    vars(other).update(vars(model) | values)
+    y = other(x)
+    return y, {name: vars(other)[name] for name in values}
+
+
+@answers.right
+def with_finally(model, values, x):
+    before = dict(vars(model))
+    try:
+        vars(model).update(values)
+        y = model(x)
+        return y, {name: vars(model)[name] for name in values}
+    finally:
+        vars(model).clear()
+        vars(model).update(before)
+
+
+@answers.right
+def deep(model, values, x):
+    other = copy.deepcopy(model)
+    for name in values:
+        setattr(other, name, values[name])
+    return other(x), {name: getattr(other, name) for name in values}
 
 
 @answers.right
