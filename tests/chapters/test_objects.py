@@ -14,8 +14,8 @@ from mlax_tutorial.exercises.objects import _modules, limiter
 from tests.chapters import assembled
 
 WRITTEN = (
-    "box", "Variable", "Parameter", "is_variable", "is_part", "has_parts", "Module", "variables", "partition",
-    "combine", "update", "jit", "value_and_grad", "Dense", "Network", "values", "Object", "Tied",
+    "Box", "Variable", "Parameter", "is_variable", "is_part", "has_parts", "Module", "variables", "partition",
+    "combine", "with_state", "update", "jit", "value_and_grad", "Dense", "Network", "values", "Object", "Tied",
 )  # fmt: skip
 
 
@@ -68,6 +68,46 @@ def test_any_layer_becomes_an_object(code, layer):
     np.testing.assert_allclose(got, y, rtol=1e-4, atol=1e-5)
     for one, two in zip(jax.tree.leaves(code["values"](module.state)), jax.tree.leaves(new), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
+
+
+def test_the_boxes_of_a_layer_stay_the_same_boxes(code):
+    x = jax.random.normal(jax.random.key(0), (8, 3))
+    module = code["Object"](nn.BatchNorm(), jax.random.key(1), x)
+    held = module.state["mean"]
+    code["jit"](lambda module, x: module(x))(module, x)
+    assert module.state["mean"] is held
+    assert not jnp.allclose(held.value, 0)
+
+
+def test_a_write_that_would_be_lost_is_refused(code):
+    class Counts(code["Module"]):
+        def __init__(self):
+            self.n, self.weight = 0, code["Parameter"](jnp.ones(3))
+
+    def sets(module):
+        module.n += 1
+
+    def adds(module):
+        module.last = code["Variable"](module.weight.value)
+
+    def changes_the_kind(module):
+        module.weight = code["Variable"](module.weight.value)
+
+    for wrong in (sets, adds, changes_the_kind):
+        with pytest.raises(ValueError, match="only values of boxes"):
+            code["jit"](wrong)(module := Counts())
+        assert module.n == 0 and list(vars(module)) == ["n", "weight"]
+
+
+def test_a_new_box_in_the_place_of_an_old_one_is_written_back(code):
+    module = code["Network"](jax.random.key(0), (4, 3, 2))
+    held = module.calls
+
+    def replaces(module):
+        module.calls = code["Variable"](module.calls.value + 5)
+
+    code["jit"](replaces)(module)
+    assert module.calls is held and held.value == 5
 
 
 def test_an_array_outside_of_a_box_is_refused(code):
