@@ -58,7 +58,7 @@ def check(given):
 exercise = Exercise(
     title="Find the state that leaked",
     stars=2,
-    minutes=8,
+    minutes=10,
     why="State is kept, lost or leaks by two questions: is the object an argument, and is what was written returned.",
     hints=(
         "For each: is `scale` an argument of the jitted function, or closed over? And which `jit` is it?",
