@@ -168,3 +168,26 @@ def by_einsum(x, lengths):
     weights = mask[..., 0] / jnp.maximum(lengths, 1)[:, None]
     mean = jnp.einsum("nsc,ns->nc", jnp.where(mask, x, 0), weights, preferred_element_type=jnp.float32)
     return mean.astype(x.dtype)
+
+
+@answers.right
+def by_segments(x, lengths):
+    mask = jnp.arange(x.shape[1]) < lengths[:, None]
+    owner = jnp.where(mask, jnp.arange(len(x))[:, None], len(x)).reshape(-1)
+    steps = jnp.where(mask[..., None], x, 0).astype(jnp.float32).reshape(-1, x.shape[-1])
+    sums = jax.ops.segment_sum(steps, owner, len(x) + 1)[:-1]
+    return (sums / jnp.maximum(lengths, 1)[:, None]).astype(x.dtype)
+
+
+@answers.right
+@jax.jit
+def jitted(x, lengths):
+    return (total(x, lengths) / jnp.where(lengths == 0, 1, lengths)[:, None]).astype(x.dtype)
+
+
+@answers.wrong("a fault in the data goes unnoticed")
+def leaves_out_what_is_not_finite(x, lengths):
+    kept = jnp.isfinite(x) & real(x, lengths)
+    return (jnp.where(kept, x, 0).sum(1, dtype=jnp.float32) / jnp.maximum(lengths, 1)[:, None]).astype(
+        x.dtype
+    )

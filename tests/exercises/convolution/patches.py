@@ -136,6 +136,12 @@ class OneBatchAxis(Right):
         return [x[:, i : i + height, j : j + width] for i, j in places]
 
 
+@answers.wrong("*dtype outside*")
+class AlwaysFloat32(Right):
+    def init(self, key, x):
+        return {"kernel": draw(key, (self.size, self.size, x.shape[-1], self.out_channels))}, ()
+
+
 # Right ones of unusual style
 
 
@@ -176,6 +182,25 @@ class SumOfProducts(Right):
     def output(self, x, kernel):
         weights = kernel.reshape(-1, *kernel.shape[2:])
         return sum(tap @ weight for tap, weight in zip(self.taps(x), weights))
+
+
+@answers.right
+class Rolled(Right):
+    def output(self, x, kernel):
+        height, width = x.shape[-3] - self.size + 1, x.shape[-2] - self.size + 1
+        y = 0
+        for i in range(self.size):
+            for j in range(self.size):
+                y = y + jnp.roll(x, (-i, -j), (-3, -2)) @ kernel[i, j]
+        return y[..., :height, :width, :]
+
+
+@answers.right
+class SumsInFloat32(Right):
+    def output(self, x, kernel):
+        windows, rows = jnp.concatenate(self.taps(x), -1), kernel.reshape(-1, self.out_channels)
+        wide = jnp.promote_types(x.dtype, jnp.float32)
+        return jnp.matmul(windows, rows, preferred_element_type=wide).astype(x.dtype)
 
 
 @answers.right

@@ -134,6 +134,19 @@ class OneBatchAxis(Right):
         return y @ pointwise
 
 
+@answers.wrong("The output is wrong")
+class RepeatsTheEdge(Right):
+    def output(self, x, depthwise, pointwise):
+        rim = [(0, 0)] * (x.ndim - 3) + [(1, 1), (1, 1), (0, 0)]
+        return convolve(jnp.pad(x, rim, mode="edge"), depthwise, "VALID", x.shape[-1]) @ pointwise
+
+
+@answers.wrong("The output is wrong")
+class OneWindowForAllChannels(Right):
+    def output(self, x, depthwise, pointwise):
+        return super().output(x, jnp.broadcast_to(depthwise[..., :1], depthwise.shape), pointwise)
+
+
 # Right ones of unusual style
 
 
