@@ -16,6 +16,7 @@ from mlax_tutorial.exercises.normalization._compare import (
     gradient,
     no_overflow,
     output,
+    rounded_once,
     slope_of_standardized,
     standardized,
     the_same_in_inference,
@@ -46,6 +47,12 @@ def _strided(x, groups):
     return standardized(split, (-4, -3, -2)).reshape(x.shape)
 
 
+def _unbiased(x, groups):
+    split, axes = x.reshape(*x.shape[:-1], groups, -1).astype(np.float64), (-4, -3, -1)
+    centered = split - split.mean(axes, keepdims=True)
+    return (centered / np.sqrt(split.var(axes, ddof=1, keepdims=True) + EPSILON)).reshape(x.shape)
+
+
 def check(GroupNorm):
     layer = checks.make(GroupNorm, 2)
     x = drawn(3, 2, 2, 6)
@@ -55,6 +62,7 @@ def check(GroupNorm):
         (_grouped(x, 2, (0, 1, 2, 4)), "The examples of the batch share a mean: a group has a mean of its own in each example."),
         (_grouped(x, 2, (1, 2, 3, 4)), "All channels of an example share a mean, so this is layer norm over three axes: each group has a mean of its own."),
         (_grouped(x, 2, (4,)), "Each place has a mean of its own: height and width belong to what is averaged."),
+        (_unbiased(x, 2), "The variance is unbiased: divide by the number of values in the group, not by one less."),
         (_grouped(x, 2, (1, 2)), "Each channel has a mean of its own, so this is instance norm: the channels of a group share one."),
     ]  # fmt: skip
     compare(output(layer, x), _grouped(x, 2), {"x": x, "groups": 2}, recognise)
@@ -93,6 +101,7 @@ def check(GroupNorm):
     slope = slope_of_standardized(x.reshape(split), np.cos(y).reshape(split), (1, 2, 4))
     gradient(layer, x, slope.reshape(x.shape))
     no_overflow(layer, 300 * np.array([1.0, -1, 1, 1, -1, -1]) * np.ones_like(x))
+    rounded_once(layer, lambda x: _grouped(x, 2))
     checks.obeys_laws(checks.make(GroupNorm, 3), x, accumulates=WIDE, but=COSTLY)
 
 

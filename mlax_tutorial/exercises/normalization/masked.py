@@ -129,7 +129,7 @@ def check(masked):
 
 def _three(masked, x, mask, shown):
     got = masked(jax.device_put(x), jax.device_put(mask))
-    if not isinstance(got, tuple) or len(got) != 3:
+    if not isinstance(got, (tuple, list)) or len(got) != 3:
         raise Failed("Return three arrays: y, the mean and the variance.", input=shown, got=got)
     for value, shape, what in zip(
         got, (x.shape, x.shape[-1:], x.shape[-1:]), ("`y`", "The mean", "The variance")

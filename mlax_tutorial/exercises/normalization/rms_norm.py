@@ -15,6 +15,7 @@ from mlax_tutorial.exercises.normalization._compare import (
     gradient,
     no_overflow,
     output,
+    rounded_once,
     slope_of_standardized,
     standardized,
     the_same_in_inference,
@@ -67,6 +68,7 @@ def check(RMSNorm):
     the_same_in_inference(layer, x, y)
     gradient(layer, x, slope_of_standardized(x, np.cos(y), -1, centered=False))
     no_overflow(layer, np.full((1, 4), 300.0))
+    rounded_once(layer, lambda x: _divided(x, -1))
     checks.obeys_laws(layer, x, accumulates=WIDE, but=COSTLY)
 
 

@@ -94,6 +94,20 @@ class OwnKey(Right):
         return super().drop(x, jax.random.key(0))
 
 
+@answers.wrong("A share of 0.3")
+class ABitTooMany(Right):
+    def drop(self, x, key):
+        kept = jax.random.bernoulli(key, 1 - 1.2 * self.rate, self.mask_shape(x))
+        return jnp.where(kept, x / (1 - self.rate), 0)
+
+
+@answers.wrong("A share of 0.3")
+class ByEightLevels(Right):  # 0.25 lies between two of them, both of which are dropped
+    def drop(self, x, key):
+        levels = jax.random.randint(key, self.mask_shape(x), 0, 8)
+        return jnp.where(levels / 8 > self.rate, x / (1 - self.rate), 0)
+
+
 @answers.wrong()
 class NothingDropped(Right):
     def drop(self, x, key):
@@ -152,6 +166,12 @@ class KeyForEach(Right):
 
 
 @answers.right
+class ByUniform(Right):
+    def drop(self, x, key):
+        return jnp.where(jax.random.uniform(key, self.mask_shape(x)) >= self.rate, x, 0) / (1 - self.rate)
+
+
+@answers.right
 class ByProduct(Right):
     def drop(self, x, key):
         kept = jax.random.bernoulli(key, 1 - self.rate, self.mask_shape(x))
@@ -171,3 +191,24 @@ class ByExpandDims(Right):
         kept = jax.random.bernoulli(key, 1 - self.rate, x.shape[: x.ndim - self.axes])
         kept = jnp.expand_dims(kept, tuple(range(-self.axes, 0)))
         return jnp.where(kept, x / (1 - self.rate), jnp.zeros_like(x))
+
+
+@answers.right
+class ByFloor(Right):
+    def drop(self, x, key):
+        level = jax.random.uniform(key, self.mask_shape(x))
+        return x * jnp.floor(1 - self.rate + level).astype(x.dtype) / (1 - self.rate)
+
+
+@answers.right
+class ByBits(Right):
+    def drop(self, x, key):
+        bits = jax.random.bits(key, self.mask_shape(x), jnp.uint32)
+        return jnp.where(bits >= jnp.uint32(self.rate * 2**32), x / (1 - self.rate), 0)
+
+
+@answers.wrong()
+class OneCondForAll(Right):
+    def drop(self, x, key):
+        dropped = jax.random.bernoulli(key, self.rate)
+        return jax.lax.cond(dropped, lambda: jnp.zeros_like(x), lambda: x / (1 - self.rate))

@@ -149,14 +149,39 @@ class VarianceFixed(ByFormula):
         return (x - mean) / jnp.sqrt(jax.lax.stop_gradient(variance) + 1e-5)
 
 
-@answers.wrong()
+@answers.wrong("The variance is unbiased")
 class Unbiased(ByFormula):
     def formula(self, x, mean, variance):
         count = x.shape[-4] * x.shape[-3] * x.shape[-1]
         return (x - mean) / jnp.sqrt(variance * count / (count - 1) + 1e-5)
 
 
+@answers.wrong("loses its digits")
+class ByJax(Right):  # `jax.nn.standardize` takes one pass by default
+    def normalize(self, x):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        return jax.nn.standardize(split, (-4, -3, -1)).reshape(x.shape)
+
+
+@answers.wrong("something is rounded on the way")
+class DividesInHalf(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        split = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups)
+        wide, axes = split.astype(jnp.promote_types(x.dtype, jnp.float32)), (-4, -3, -1)
+        mean, variance = wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
+        y = (split - mean.astype(x.dtype)) * jax.lax.rsqrt(variance + 1e-5).astype(x.dtype)
+        return y.reshape(x.shape), non_trainables
+
+
 # Right ones of unusual style
+
+
+@answers.right
+class ByJaxWithItsVariance(Right):
+    def normalize(self, x):
+        split, axes = x.reshape(*x.shape[:-1], self.groups, x.shape[-1] // self.groups), (-4, -3, -1)
+        variance = split.var(axes, keepdims=True)
+        return jax.nn.standardize(split, axes, variance=variance).reshape(x.shape)
 
 
 @answers.right

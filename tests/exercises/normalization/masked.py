@@ -195,3 +195,21 @@ def by_weights(x, mask):
     far = jnp.where(mask[..., None], x - mean, 0.0)
     variance = jnp.einsum("bl,blf->f", weights, far**2, precision="highest")
     return far / jnp.sqrt(variance + 1e-5), mean, variance
+
+
+@answers.right
+def as_a_list(x, mask):
+    return list(by_weights(x, mask))
+
+
+@answers.right
+@jax.jit
+def jitted(x, mask):
+    return by_weights(x, mask)
+
+
+@answers.wrong("The mean is wrong")
+def each_sentence_alone(x, mask):
+    count = jnp.maximum(mask.sum(1), 1)[:, None]
+    x = jnp.where(mask[..., None], x, 0)
+    return x, (x.sum(1) / count).mean(0), x.var((0, 1))

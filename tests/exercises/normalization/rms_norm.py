@@ -134,7 +134,30 @@ class AllButTheFirst(Right):
         return x / jnp.sqrt(jnp.mean(x**2, tuple(range(1, x.ndim)), keepdims=True) + 1e-5)
 
 
+@answers.wrong("something is rounded on the way")
+class MultipliesInHalf(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        wide = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        square = jnp.mean(wide**2, tuple(range(-self.axes, 0)), keepdims=True)
+        return x * jax.lax.rsqrt(square + 1e-5).astype(x.dtype), non_trainables
+
+
 # Right ones of unusual style
+
+
+@answers.right
+class BySquareRootOfTheMean(Right):
+    def divide(self, x):
+        square = jnp.mean(jnp.square(x), tuple(range(-self.axes, 0)), keepdims=True)
+        return x * (1 / jnp.sqrt(square + 1e-5))
+
+
+@answers.right
+class ByTheNorm(Right):
+    def divide(self, x):
+        axes = tuple(range(-self.axes, 0))
+        count = math.prod(x.shape[axis] for axis in axes)
+        return x * jax.lax.rsqrt(jnp.linalg.vector_norm(x, axis=axes, keepdims=True) ** 2 / count + 1e-5)
 
 
 @answers.right

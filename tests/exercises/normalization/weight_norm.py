@@ -156,3 +156,19 @@ class AroundLinear(Right):
         kernel = self.kernel(wide(trainables["direction"]), wide(trainables["length"]))
         linear = nn.Linear(self.out_features)
         return linear.fwd(x, {"kernel": kernel.astype(x.dtype)}, non_trainables)
+
+
+@answers.right
+class ScalesTheOutput(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        v, g = wide(trainables["direction"]), wide(trainables["length"])
+        factor = g / jnp.linalg.norm(v, axis=0)
+        return x @ trainables["direction"].astype(x.dtype) * factor.astype(x.dtype), non_trainables
+
+
+@answers.wrong()
+class UnitDirections(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        v = trainables["direction"]
+        return trainables | {"direction": (v / jnp.linalg.norm(v, axis=0)).astype(v.dtype)}, ()
