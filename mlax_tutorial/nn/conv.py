@@ -91,7 +91,7 @@ class Conv(_Convolution):
 
     with strides :math:`s`, dilation :math:`d` and :math:`b` elements of padding before. (That is
     what all libraries call a convolution; strictly it is a correlation, since the kernel is not
-    turned round.) As many axes are convolved as ``filter_shape`` has numbers. Add a :class:`Bias`
+    flipped.) As many axes are convolved as ``filter_shape`` has numbers. Add a :class:`Bias`
     for the rest, ``Bias((-1, 1, 1))`` for channel-first images.
 
     Along an axis of length :math:`n` the output has
@@ -104,8 +104,8 @@ class Conv(_Convolution):
       strides: how far the window moves each time; one number, or one an axis.
       padding: with zeros: ``"VALID"``, none; ``"SAME"``, so many that with strides of 1 the size
         remains, the odd one after (``"SAME_LOWER"``: before); a number for all sides; or a number
-        or a pair ``(before, after)`` an axis. Not with zeros: ``"CIRCULAR"``, as if the axis began
-        anew at its end, and ``"REFLECT"``, as if it were mirrored at its ends, both as many
+        or a pair ``(before, after)`` an axis. Not with zeros: ``"CIRCULAR"``, as if the axis started
+        again at its end, and ``"REFLECT"``, as if it were mirrored at its ends, both as many
         elements as ``"SAME"`` with strides of 1. ``"CAUSAL"``, for sequences: with zeros before the
         first element only, so that no output depends on later inputs; with strides of 1 it decodes.
       dilation: distance between the elements of the input that the window sees; one number, or one

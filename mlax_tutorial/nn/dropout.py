@@ -17,7 +17,7 @@ class Dropout(Layer):
 
     Shape ``(...) -> (...)``. What is kept is divided by ``1 - rate`` (half precision in float32, and rounded once), so the
     expected output is the input, and inference leaves ``x`` alone. Each element has a draw of its own, or one draw decides for all elements along
-    ``shared_axes``: neighbouring pixels of a channel, or steps of a feature, tell nearly the same, so that losing one
+    ``shared_axes``: neighboring pixels of a channel, or steps of a feature, tell nearly the same, so that losing one
     of them alone loses nothing. Under ``vmap`` each example needs a key of its own: with one key for all,
     every example would lose the same elements.
 

@@ -165,7 +165,7 @@ exercise = Exercise(
         "of its own."
     ),
     hints=(
-        "There is one layer between two neighbouring sizes: `zip(sizes[:-1], sizes[1:])` gives their pairs.",
+        "There is one layer between two neighboring sizes: `zip(sizes[:-1], sizes[1:])` gives their pairs.",
         "`jax.random.split(key, n)` gives n keys at once: one for each layer, and `key` itself is not used again.",
         "`jax.random.normal(layer_key, (n_in, n_out)) * jnp.sqrt(2 / n_in)` is one kernel.",
     ),
