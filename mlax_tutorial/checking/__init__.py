@@ -52,6 +52,8 @@ may do the following.
   instance with errors shown as theirs; `checks.obeys_laws` and `checks.obeys_optimizer_laws` hold it against the package's laws.
 - A wrong answer that people often give can be recognised by what it computes: ``checks.values(…, recognise=[(wrong,
   "This averages before it squares.")])`` says so where the reader's function agrees with ``wrong`` on every input tried.
+- Of every function that passes, the program is looked at (:mod:`mlax_tutorial.checking.audit`): its derivative depends on what the
+  solution's depends on, unless the exercise says ``differentiable=False``, and no float is rounded to fewer digits on the way.
 - An exercise that needs longer than 20 seconds, or loops of JAX over 100,000 iterations, says so: ``seconds=…``,
   ``iterations=…``.
 - An exercise that needs several devices says ``devices=8``. Then the answer and the check run in a process of their own, which

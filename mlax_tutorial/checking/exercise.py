@@ -9,8 +9,8 @@ from typing import Any
 
 import jax
 
+from mlax_tutorial.checking import audit, inputs, limits, progress, reader, settings, show
 from mlax_tutorial.checking import devices as simulated
-from mlax_tutorial.checking import inputs, limits, progress, reader, settings, show
 from mlax_tutorial.checking.describe import describe
 from mlax_tutorial.checking.outcome import (
     FAILED,
@@ -44,6 +44,7 @@ class Exercise:
         seconds: float = limits.SECONDS,
         iterations: int = limits.ITERATIONS,
         devices: int = 1,
+        differentiable: bool = True,
     ):
         self.title = title
         self.stars = stars
@@ -54,6 +55,7 @@ class Exercise:
         self.seconds = seconds
         self.iterations = iterations
         self.devices = devices
+        self.differentiable = differentiable
         self._check = check
         self._hints_given = 0
 
@@ -140,9 +142,11 @@ class Exercise:
             raise Failed("A part of your answer is still `...`.", got=answer)
         reader.admit(answer, self.answer)
         function = callable(self.answer) and not isinstance(self.answer, type)
+        calls = audit.Calls()
         try:
             with limits.time_limit(seconds):
-                self._check(reader.guard(answer, self.name) if function else answer)
+                self._check(reader.guard(answer, self.name, calls.note) if function else answer)
+                audit.look(answer, self.answer, calls, self.differentiable)
         finally:
             if function:
                 forget(answer)

@@ -92,8 +92,11 @@ def _has_gap(function):
 # Calling
 
 
-def guard(function, name):
-    """The reader's function with its errors turned into `Raised`; what it is and does is otherwise unchanged."""
+def guard(function, name, note=lambda args, kwargs: None):
+    """The reader's function with its errors turned into `Raised`; what it is and does is otherwise unchanged.
+
+    ``note(args, kwargs)`` is called for each call that gives a result.
+    """
 
     def guarded(*args, **kwargs):
         __tracebackhide__ = True
@@ -105,6 +108,7 @@ def guard(function, name):
             raise as_theirs(error) from None
         if result is ... or result is NotImplemented:
             raise NotAttempted
+        note(args, kwargs)
         return jax.block_until_ready(result) if waits else result
 
     functools.update_wrapper(guarded, function, updated=())

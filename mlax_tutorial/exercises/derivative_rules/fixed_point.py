@@ -252,4 +252,5 @@ exercise = Exercise(
     ),
     solution=fixed_point,
     check=check,
+    differentiable=False,
 )

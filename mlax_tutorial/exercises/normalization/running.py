@@ -117,4 +117,5 @@ exercise = Exercise(
     ),
     solution=solution,
     check=check,
+    differentiable=False,
 )

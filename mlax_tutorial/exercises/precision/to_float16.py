@@ -147,4 +147,5 @@ exercise = Exercise(
     ),
     solution=solution,
     check=check,
+    differentiable=False,
 )
