@@ -19,7 +19,8 @@ def solution(query, key, value, size):
         total, normalizer, largest = carry
         key, value = piece
         logits = query @ key.T
-        now = jnp.maximum(largest, logits.max(axis=-1, keepdims=True))
+        # The result does not depend on what is subtracted, so no gradient needs to go through it.
+        now = jax.lax.stop_gradient(jnp.maximum(largest, logits.max(axis=-1, keepdims=True)))
         weights, rescale = jnp.exp(logits - now), jnp.exp(largest - now)
         total = total * rescale + weights @ value
         normalizer = normalizer * rescale + weights.sum(axis=-1, keepdims=True)
@@ -28,7 +29,7 @@ def solution(query, key, value, size):
     rows = jnp.zeros((len(query), 1))
     carry = jnp.zeros((len(query), value.shape[-1])), rows, rows - jnp.inf
     pieces = key.reshape(-1, size, key.shape[-1]), value.reshape(-1, size, value.shape[-1])
-    (total, normalizer, _), _ = jax.lax.scan(body, carry, pieces)
+    (total, normalizer, _), _ = jax.lax.scan(jax.checkpoint(body, prevent_cse=False), carry, pieces)
     return total / normalizer
 
 
@@ -113,26 +114,41 @@ def check(chunked):
             "For 64 keys in pieces of 8 the scan should make 8 steps, a piece of keys in each, but it makes "
             f"{' and '.join(map(str, sorted(steps)))}.",
         )
-    shapes = [v.aval.shape for equation in found for v in equation.outvars if hasattr(v.aval, "shape")]
-    largest = max(shapes, key=math.prod)
+    largest = _largest(found)
     if math.prod(largest) >= queries * keys:
         raise Failed(
             f"On the way there is an array of shape {largest}, as large as all weights together: the scan stores something for each "
             "piece, or the logits are computed outside of it.",
             input=f"{queries} queries, {keys} keys, size 8",
         )
+    gradient = jax.grad(lambda q, k, v: jnp.sum(chunked(q, k, v, 8) ** 2), (0, 1, 2))
+    with under("`jax.grad`"):
+        backward = jax.make_jaxpr(fresh(gradient))(*specs)
+    largest = _largest(equation for _, equation in jaxprs.walk(backward))
+    if math.prod(largest) >= queries * keys:
+        raise Failed(
+            f"The result needs little memory, and its gradient much: there the scan stores an array of shape {largest}, a piece of "
+            "weights for each step. Put `jax.checkpoint` around the function that you scan.",
+            input=f"{queries} queries, {keys} keys, size 8",
+        )
+
+
+def _largest(equations):
+    shapes = [v.aval.shape for equation in equations for v in equation.outvars if hasattr(v.aval, "shape")]
+    return max(shapes, key=math.prod)
 
 
 exercise = Exercise(
     title="Attention a piece at a time",
     stars=3,
     minutes=20,
-    why="This is the core of FlashAttention: a softmax needs no row as a whole, only its largest logit and its sum so far.",
+    why="This is the core of FlashAttention: a softmax needs no row as a whole, only its largest logit and its sum so far, and the backward pass can compute each piece again.",
     hints=(
         "The carry holds three things: the weighted sum of values, the sum of the weights, and the largest logit so far. `merge` in "
         "the chapter says how a new piece joins them.",
         "Begin with zeros, zeros and minus infinity. In the body: `now = jnp.maximum(largest, logits.max(axis=-1, keepdims=True))`, "
-        "`rescale = jnp.exp(largest - now)`, and both sums are `old * rescale + new`. Divide after the scan.",
+        "`rescale = jnp.exp(largest - now)`, and both sums are `old * rescale + new`. Divide after the scan. "
+        "`jax.lax.scan(jax.checkpoint(body, prevent_cse=False), …)` computes a piece again in the backward pass.",
     ),
     solution=solution,
     check=check,

@@ -80,6 +80,7 @@ def check(GroupedAttention):
         )
     for name, kernel in made.items():
         drawn(kernel, f'trainables["{name}"]', features**-0.5, f"`lecun_normal` of the shape {kernel.shape}")
+    checks.keys(lambda key: subject(layer).init(key, x)[0], jax.random.key(1), depends=False, eagerly=False)
     numbers = (np.cos(np.arange(1100.0)) / 2).astype(np.float32)
     weights = {name: numbers[i : i + a * b].reshape(a, b) for i, (name, (a, b)) in enumerate(shapes.items())}
     neighbors, tiled = [0, 0, 1, 1], [0, 1, 0, 1]

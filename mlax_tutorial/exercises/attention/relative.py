@@ -50,7 +50,7 @@ def check(relative_bias):
 
 def _other_sizes(relative_bias):
     """Above there are as many heads as the span is long."""
-    table, queries, keys = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], np.float32), 3, 4
+    table, queries, keys = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]], np.float32), 5, 3
     expected = table[:, np.clip(np.arange(keys) - np.arange(queries)[:, None], -1, 1) + 1]
     with under("`jax.jit`, for 3 heads and a span of 1"):
         got = jax.jit(lambda table: relative_bias(table, queries, keys))(table)

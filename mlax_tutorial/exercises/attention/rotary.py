@@ -93,7 +93,7 @@ exercise = Exercise(
     title="Rotary positions, neighbors paired",
     stars=2,
     minutes=10,
-    why="Two conventions, one shape: weights trained with one are silently useless with the other.",
+    why="Two conventions, one shape: weights trained with one give wrong results with the other, until the features of each head are reordered.",
     hints=(
         "Copy the chapter's `rotary`, and change two lines: how the pairs are taken apart, and how they are put together.",
         "`a, b = x[..., 0::2], x[..., 1::2]`, and at the end `jnp.stack([…, …], axis=-1).reshape(x.shape).astype(x.dtype)`.",

@@ -1,5 +1,7 @@
 """The gated recurrent unit, as a cell."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks, laws
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.layers._layers import drawn
 
 draw_kernel = jax.nn.initializers.lecun_normal()
 orthogonal = jax.nn.initializers.orthogonal()
@@ -49,6 +52,7 @@ def check(GRUCell):
     cell = checks.make(GRUCell, 2)
     shapes = {"input_kernel": (4, 6), "recurrent_kernel": (2, 6), "bias": (6,), "recurrent_bias": (2,)}
     _variables(cell, shapes)
+    _drawn(GRUCell)
     start = cell.init_carry(jax.device_put(X))
     if not is_array(start) or start.shape != (2, 2) or np.any(np.asarray(start)):
         raise Failed("`init_carry` should return zeros of shape (2, 2) for x of shape (2, 4).", got=start)
@@ -91,12 +95,27 @@ def _variables(cell, shapes):
                 f'`trainables["{name}"]` is constant: draw its numbers from the key, as `draw` does.',
                 got=trainables[name],
             )
-    blocks = np.split(np.asarray(trainables["recurrent_kernel"]), 3, axis=1)
-    if np.allclose(blocks[0], blocks[1]) or np.allclose(blocks[1], blocks[2]):
-        raise Failed(
-            "Two blocks of the recurrent kernel are equal: draw each with a key of its own.",
-            got=trainables["recurrent_kernel"],
-        )
+    for name in ("recurrent_kernel", "input_kernel"):
+        blocks = np.split(np.asarray(trainables[name]), 3, axis=1)
+        if any(np.allclose(one, other) for one, other in itertools.combinations(blocks, 2)):
+            raise Failed(
+                f"Two blocks of the {name.replace('_', ' ')} are equal: draw each with a key of its own, or all in one draw.",
+                got=trainables[name],
+            )
+
+
+def _drawn(GRUCell):
+    """The distributions, on a cell that is large enough to see them."""
+    cell, x = checks.make(GRUCell, 16), jnp.zeros((1, 64))
+    made, _ = cell.init(jax.random.key(0), x)
+    drawn(made["input_kernel"], 'trainables["input_kernel"]', 64**-0.5, "`lecun_normal`, for 64 inputs")
+    for block in np.split(np.asarray(made["recurrent_kernel"]), 3, axis=1):
+        if not np.allclose(block.T @ block, np.eye(16), atol=0.05):
+            raise Failed(
+                "A block of the recurrent kernel is not orthogonal: draw each of the three by `orthogonal`, as a square matrix.",
+                got=block,
+            )
+    checks.keys(lambda key: cell.init(key, x)[0], jax.random.key(1), depends=False, eagerly=False)
 
 
 def _compare(cell, w):

@@ -126,7 +126,7 @@ exercise = Exercise(
     title="Truncated backpropagation",
     stars=3,
     minutes=15,
-    why="The state says what is remembered, the gradient what is learned: one function cuts the second without the first, and bounds the memory of training.",
+    why="The state says what is remembered, the gradient what is learned: `stop_gradient` cuts the second without the first.",
     hints=(
         "Reshape `xs` to (chunks, every, …), and scan over chunks; the step of that scan is itself a scan over one chunk.",
         "Cut what a chunk *hands on*: `jax.tree.map(jax.lax.stop_gradient, carry)` behind the inner scan. But the last chunk's carry is "

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import under
 
 
 def solution(step, state, first, key, size, temperature):
@@ -79,8 +80,26 @@ def check(write):
             "The program grows with `size`: the loop is unrolled. Use `jax.lax.scan` over the keys, without `unroll`."
         )
 
+    _pair(write)
     _draws(write)
     checks.keys(lambda key: write(_dice, zero, zero, key, SIZE, 1.0), jax.random.key(4), depends=False)
+
+
+def _pair(write):
+    """A state may be any pytree, as that of an LSTM."""
+    state = {"h": jnp.full((2, 3), 2.0), "c": (jnp.int32(4), jnp.zeros(3, jnp.bfloat16))}
+
+    def step(state, index):
+        h, (place, rest) = state["h"] + 0.5, state["c"]
+        twice = jnp.int32(2 * h[0, 0])  # 5, 6, 7, …
+        return 1e4 * jax.nn.one_hot(twice % 5, 5), {"h": h, "c": (place + 1, rest)}
+
+    with under("`jax.jit`, with a state that is a pytree"):
+        got = jax.jit(lambda key: write(step, state, jnp.int32(0), key, 7, 1.0))(jax.random.key(2))
+    if not np.array_equal(got, np.arange(5, 12) % 5):
+        raise Failed(
+            "With a state that is a pytree the indices are wrong.", expected=np.arange(5, 12) % 5, got=got
+        )
 
 
 def _draws(write):

@@ -37,7 +37,7 @@ def last(query, key, value, size):
     return softmaxes(query, key, value, size)[-1]
 
 
-def online(query, key, value, size, begin=-jnp.inf, scale=True, rescale=True, subtract=True):
+def online(query, key, value, size, begin=-jnp.inf, scale=True, rescale=True, subtract=True, again=True):
     if scale:
         query = query / math.sqrt(query.shape[-1])
 
@@ -53,6 +53,7 @@ def online(query, key, value, size, begin=-jnp.inf, scale=True, rescale=True, su
 
     rows = jnp.zeros((len(query), 1))
     carry = jnp.zeros((len(query), value.shape[-1])), rows, rows + begin
+    body = jax.checkpoint(body) if again else body
     (total, normalizer, _), _ = jax.lax.scan(body, carry, pieces_of(key, value, size))
     return total / normalizer
 
@@ -135,6 +136,17 @@ def not_divided(query, key, value, size):
     return jax.lax.scan(body, start, pieces_of(key, value, size))[0]
 
 
+@answers.wrong("Put `jax.checkpoint` around the function that you scan")
+def stores_the_weights(query, key, value, size):
+    return online(query, key, value, size, again=False)
+
+
+@answers.wrong("Put `jax.checkpoint` around the function that you scan")
+def checkpoints_the_loop(query, key, value, size):
+    """The backward pass runs the whole loop again, and stores as much as without."""
+    return jax.checkpoint(lambda *arrays: online(*arrays, size, again=False))(query, key, value)
+
+
 @answers.right
 def lowest_finite(query, key, value, size):
     return online(query, key, value, size, begin=jnp.finfo(jnp.float32).min)
@@ -155,7 +167,7 @@ def by_indices(query, key, value, size):
 
     n = len(query)
     carry = jnp.zeros((n, value.shape[1])), jnp.zeros(n), jnp.full(n, -jnp.inf)
-    carry, _ = jax.lax.scan(body, carry, jnp.arange(0, len(key), size))
+    carry, _ = jax.lax.scan(jax.remat(body), carry, jnp.arange(0, len(key), size))
     return carry[0] / carry[1][:, None]
 
 
@@ -172,7 +184,7 @@ def by_logsumexp(query, key, value, size):
         return (mean * jnp.exp(log_sum - both) + new * jnp.exp(here - both), both), None
 
     carry = jnp.zeros((len(query), value.shape[-1])), jnp.full((len(query), 1), -jnp.inf)
-    return jax.lax.scan(body, carry, pieces_of(key, value, size))[0][0]
+    return jax.lax.scan(jax.checkpoint(body), carry, pieces_of(key, value, size))[0][0]
 
 
 @answers.right
@@ -180,11 +192,13 @@ def in_two_passes(query, key, value, size):
     """First the largest logits, then the sums."""
     pieces = pieces_of(key / math.sqrt(query.shape[-1]), value, size)
 
+    @jax.checkpoint
     def find(largest, piece):
         return jnp.maximum(largest, (query @ piece[0].T).max(axis=-1, keepdims=True)), None
 
     largest, _ = jax.lax.scan(find, jnp.full((len(query), 1), -jnp.inf), pieces)
 
+    @jax.checkpoint
     def add(carry, piece):
         weights = jnp.exp(query @ piece[0].T - largest)
         return (carry[0] + weights @ piece[1], carry[1] + weights.sum(axis=-1, keepdims=True)), None

@@ -86,6 +86,21 @@ class OneKey(Right):
         return {name: lecun_normal(key, (features, size), x.dtype) for name, size in sizes.items()}, ()
 
 
+@answers.wrong("A random key is used twice")
+class TwoKeys(Right):
+    """Kernels of equal shape differ, and yet each key draws two."""
+
+    def init(self, key, x):
+        features, few = x.shape[-1], x.shape[-1] // self.heads * self.kv_heads
+        one, two = jax.random.split(key)
+        return {
+            "query": lecun_normal(one, (features, features), x.dtype),
+            "key": lecun_normal(one, (features, few), x.dtype),
+            "value": lecun_normal(two, (features, few), x.dtype),
+            "out": lecun_normal(two, (features, features), x.dtype),
+        }, ()
+
+
 @answers.wrong('`trainables["key"]` should have the shape (32, 16)')
 class FullKeys(Right):
     def init(self, key, x):

@@ -90,12 +90,68 @@ class OneBlock(Right):
         return trainables | {"recurrent_kernel": trainables["recurrent_kernel"][:, :2]}, ()
 
 
-@answers.wrong("draw each with a key of its own")
+@answers.wrong("Two blocks of the recurrent kernel are equal")
 class OneKey(Right):
     def init(self, key, x):
         trainables, _ = super().init(key, x)
         block = trainables["recurrent_kernel"][:, : self.features]
         return trainables | {"recurrent_kernel": jnp.hstack([block] * 3)}, ()
+
+
+@answers.wrong("Two blocks of the input kernel are equal")
+class SameGates(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        block = trainables["input_kernel"][:, : self.features]
+        return trainables | {"input_kernel": jnp.tile(block, 3)}, ()
+
+
+@answers.wrong("Two blocks of the recurrent kernel are equal")
+class FirstAndLast(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        first, second, _ = jnp.split(trainables["recurrent_kernel"], 3, axis=1)
+        return trainables | {"recurrent_kernel": jnp.hstack([first, second, first])}, ()
+
+
+@answers.wrong("is not orthogonal")
+class LargeStart(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        normal = jax.random.normal(jax.random.fold_in(key, 1), trainables["recurrent_kernel"].shape)
+        return trainables | {"recurrent_kernel": 50 * normal.astype(x.dtype)}, ()
+
+
+@answers.wrong("is not orthogonal")
+class OneWideDraw(Right):
+    """Rows of three blocks together are orthogonal, and no block is."""
+
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        draw = jax.nn.initializers.orthogonal()
+        shape = self.features, 3 * self.features
+        return trainables | {"recurrent_kernel": draw(jax.random.fold_in(key, 1), shape, x.dtype)}, ()
+
+
+@answers.wrong("should have a standard deviation of 0.125")
+class NarrowInput(Right):
+    def init(self, key, x):
+        trainables, _ = super().init(key, x)
+        return trainables | {"input_kernel": 0.1 * trainables["input_kernel"]}, ()
+
+
+@answers.wrong("A random key is used twice")
+class OneKeyForBoth(Right):
+    def init(self, key, x):
+        m, lecun_normal = self.features, jax.nn.initializers.lecun_normal()
+        keys = jax.random.split(key, 3)
+        square = [jax.nn.initializers.orthogonal()(k, (m, m), x.dtype) for k in keys]
+        return {
+            "input_kernel": lecun_normal(keys[0], (x.shape[-1], 3 * m), x.dtype),
+            "recurrent_kernel": jnp.hstack(square),
+            "bias": jnp.zeros(3 * m, x.dtype),
+            "recurrent_bias": jnp.zeros(m, x.dtype),
+        }, ()
 
 
 @answers.wrong('`trainables["input_kernel"]` is constant')
@@ -144,6 +200,22 @@ class OneBatchAxis(Right):
 
 
 # Right ones of unusual style
+
+
+@answers.right
+class GateByGate(Right):
+    """Six kernels, each drawn by itself."""
+
+    def init(self, key, x):
+        m, n = self.features, x.shape[-1]
+        keys = jax.random.split(key, 6)
+        across, around = jax.nn.initializers.lecun_normal(), jax.nn.initializers.orthogonal()
+        return {
+            "input_kernel": jnp.concatenate([across(k, (n, m), x.dtype) for k in keys[:3]], axis=1),
+            "recurrent_kernel": jnp.concatenate([around(k, (m, m), jnp.float32) for k in keys[3:]], axis=1).astype(x.dtype),
+            "bias": jnp.zeros((3 * m,), x.dtype),
+            "recurrent_bias": jnp.zeros((m,), x.dtype),
+        }, ()  # fmt: skip
 
 
 @answers.right

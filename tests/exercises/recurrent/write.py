@@ -124,6 +124,17 @@ def asks_to_unroll(step, state, first, key, size, temperature):
     return lax.scan(one, (state, first), jax.random.split(key, size), unroll=size)[1]
 
 
+@answers.wrong("with a state that is a pytree")
+def one_array_as_state(step, state, first, key, size, temperature):
+    return exercise.answer(step, jnp.asarray(state), first, key, size, temperature)
+
+
+@answers.wrong()
+def state_of_int32(step, state, first, key, size, temperature):
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.int32), state)
+    return exercise.answer(step, state, first, key, size, temperature)
+
+
 # Right ones of unusual style
 
 
