@@ -79,6 +79,33 @@ def test_no_gradient_is_nan_where_nothing_is_seen(code):
     assert all(jnp.isfinite(leaf).all() for leaf in gradients)
 
 
+def test_softmax_with_where_gives_the_same_and_passes_through_nan(code):
+    """As the text says: zeros and finite gradients, but `jax_debug_nans` stops inside, and not in the reader's own function."""
+    query, key, value = jax.random.normal(jax.random.key(5), (3, 6, 2, 4))
+    allowed = jnp.tri(6, dtype=bool) & (jnp.arange(6) >= 2)
+
+    def by_where(arrays):
+        logits = jnp.einsum("qhd,khd->hqk", arrays[0], arrays[1]) / 2
+        weights = jax.nn.softmax(logits, where=allowed)
+        return jnp.einsum("hqk,khd->qhd", weights, arrays[2])
+
+    def by_hand(arrays):
+        return code["attend"](*arrays, allowed)
+
+    def sum_of_squares(arrays, form):
+        return jnp.sum(form(arrays) ** 2)
+
+    one, other = (
+        jax.value_and_grad(sum_of_squares)((query, key, value), form) for form in (by_where, by_hand)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), one, other)
+    assert not np.any(by_where((query, key, value))[:2])
+    with jax.debug_nans(True):
+        by_hand((query, key, value))
+        with pytest.raises(FloatingPointError):
+            by_where((query, key, value))
+
+
 def test_the_readers_decode_equals_the_whole(code):
     layer, x = code["Attention"](2, causal=True), jax.random.normal(jax.random.key(2), (6, 8))
     trainables, _ = layer.init(jax.random.key(3), x)
