@@ -21,6 +21,9 @@ def code():
         "which_first",
         "fit_first",
         "accuracy_of_counts",
+        "residual_bytes",
+        "again",
+        "by_tens",
     )
 
 
@@ -47,11 +50,41 @@ def test_the_readers_lstm_computes_what_the_package_does(code):
 
 
 def test_the_readers_lstm_remembers(code):
-    ids, labels = code["which_first"](jax.random.key(5), 100 * 64)
-    batches = ids.reshape(100, 64, -1), labels.reshape(100, 64)
+    ids, labels = code["which_first"](jax.random.key(5), 160 * 64)
+    batches = ids.reshape(160, 64, -1), labels.reshape(160, 64)
     _, right = code["fit_first"](code["LSTMCell"](32, 1.0), batches)
     _, forgot = code["fit_first"](code["LSTMCell"](32, 0.0), batches)
     assert right > 0.9 and forgot < 0.65
+    two = jax.nn.initializers.constant(2.0)
+    _, right = code["fit_first"](nn.GRUCell(32, update_bias_initializer=two), batches)
+    assert right > 0.8
+
+
+def test_chunks_of_steps_give_the_same_with_fewer_residuals(code):
+    cell, x = code["LSTMCell"](4), jax.random.normal(jax.random.key(0), (20, 2, 3))
+    trainables, _ = cell.init(jax.random.key(1), x[0])
+
+    def loss(trainables, scan):
+        step = lambda carry, x_t: cell.step(carry, x_t, trainables)  # noqa: E731
+        carry, y = scan(step, cell.init_carry(x[0]), x)
+        return jnp.sum(y**2) + jnp.sum(carry[1])
+
+    plain, *others = (
+        jax.value_and_grad(loss)(trainables, scan) for scan in (jax.lax.scan, code["again"], code["by_tens"])
+    )
+    for other in others:
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), plain, other)
+    counts = [
+        code["residual_bytes"](cell, 100, scan) for scan in (jax.lax.scan, code["again"], code["by_tens"])
+    ]
+    assert counts[0] > 3 * counts[1] > 9 * counts[2] / 2
+
+
+def test_nan_in_the_padding_stays_out_of_states_and_outputs(code):
+    cell, x = code["RNNCell"](4), jax.random.normal(jax.random.key(0), (6, 2, 3))
+    trainables, _ = cell.init(jax.random.key(1), x[0])
+    state, y = code["read_masked"](cell, trainables, x.at[2:, 1].set(jnp.nan), jnp.array([6, 2]))
+    assert np.all(np.isfinite(state)) and not np.any(y[2:, 1])
 
 
 def test_what_is_padded_is_read_as_if_alone(code):
