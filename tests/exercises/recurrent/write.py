@@ -135,6 +135,14 @@ def state_of_int32(step, state, first, key, size, temperature):
     return exercise.answer(step, state, first, key, size, temperature)
 
 
+@answers.wrong("a random key is used twice")
+def the_parent_too(step, state, first, key, size, temperature):
+    """The first step draws with the key that is then split."""
+    logits, state = step(state, first)
+    index = jax.random.categorical(key, logits / temperature).astype(jnp.int32)
+    return jnp.append(index[None], exercise.answer(step, state, index, key, size - 1, temperature))
+
+
 # Right ones of unusual style
 
 
@@ -170,3 +178,30 @@ def by_gumbel(step, state, first, key, size, temperature):
         return (state, index), index
 
     return scanned(one, state, first, key, size)
+
+
+@answers.right
+def by_number(step, state, first, key, size, temperature):
+    """The scan runs over numbers, and the body picks the key."""
+    keys = jax.random.split(key, size)
+
+    def one(carry, i):
+        logits, state = step(*carry)
+        index = jax.random.categorical(keys[i], logits / temperature).astype(jnp.int32)
+        return (state, index), index
+
+    return lax.scan(one, (state, jnp.asarray(first, jnp.int32)), jnp.arange(size))[1]
+
+
+@answers.right
+def by_fori_loop(step, state, first, key, size, temperature):
+    keys = jax.random.split(key, size)
+
+    def one(i, carry):
+        state, index, indices = carry
+        logits, state = step(state, index)
+        index = jax.random.categorical(keys[i], logits / temperature).astype(jnp.int32)
+        return state, index, indices.at[i].set(index)
+
+    start = state, jnp.asarray(first, jnp.int32), jnp.zeros(size, jnp.int32)
+    return lax.fori_loop(0, size, one, start)[2]
