@@ -143,6 +143,8 @@ def bare(function):
 
 def as_theirs(error, check=None):
     """The reader's error, to be raised as a `Failed`: type, message, and the lines of their code on the way to it."""
+    if isinstance(error, Raised):
+        return error
     lines = lines_of(error, check)
     if isinstance(error, NotImplementedError) and not str(error):
         return NotAttempted()

@@ -228,7 +228,7 @@ def attend_in_chunks(
     """The same as :func:`attend`, a chunk of keys at a time: memory ``O(queries * chunk_size)``, also backward.
 
     The softmax is put together from its parts: each chunk keeps its largest logit and the sum of its exponentials,
-    and earlier parts are scaled when a larger logit comes. The backward pass computes each chunk anew.
+    and earlier parts are scaled when a larger logit comes. The backward pass computes each chunk again.
 
     Args:
       query, key, value, mask, bias, causal, window, offset, segments: see the top of the module.
@@ -377,7 +377,7 @@ def _dot_product_attention(query, key, value, mask, bias, causal, window, implem
 
 @functools.partial(jax.jit, static_argnames="base", inline=True)
 def rotary(x, positions, base: float = 10_000.0):
-    r"""Turn pairs of features by angles that grow with the position, so that products know distances.
+    r"""Turn pairs of features by angles that grow with the position, so that products depend on differences of positions.
 
     Features :math:`i` and :math:`i + d/2` are turned by :math:`p \cdot base^{-2i/d}` at position :math:`p`. The angles
     are computed in float32, since bfloat16 cannot tell position 257 from 256.
