@@ -619,6 +619,8 @@ def test_keys(grade):
         fails(grade, wrong, check, "A random key is used twice")
     outcome = fails(grade, twice, check)
     assert "in twice:  return jax.random.normal(key) + jax.random.uniform(key)" in outcome.text
+    nested = fails(grade, twice, lambda f: checks.keys(lambda key: 2 * f(key), KEY), "KeyReuseError")
+    assert nested.text.count("Your code raised") == 1
     fails(grade, own, check, "does not depend on the key `key`")
     passes(grade, own, lambda f: checks.keys(f, KEY, depends=False))
     fails(grade, lambda key: key + 1, check, "Your code raised")
