@@ -34,7 +34,7 @@ def check(adjust):
         ),
         "overflow, overflow, with the scale at 5": (5, [False] * 2),
         "overflow, with the scale at 1.5": (1.5, [False]),
-        "finite, finite, finite, with the scale at 2 to the power of 30": (2**30, [True] * 3),
+        "finite, finite, finite, with the scale at 2 to the power of 100": (2.0**100, [True] * 3),
     }
     for words, (start, flags) in stories.items():
         scale, count = wanted = jnp.float32(start), jnp.int32(0)

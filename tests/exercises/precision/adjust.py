@@ -171,3 +171,16 @@ def without_a_floor_by_powers(scale, count, finite, period=2000):
 @answers.right
 def a_list(scale, count, finite, period=2000):
     return list(by_rule(scale, count, finite, period))
+
+
+@answers.wrong()
+def as_large_as_an_integer(scale, count, finite, period=2000):
+    new, count = by_rule(scale, count, finite, period)
+    return jnp.minimum(new, 2.0**31), count
+
+
+@answers.right
+def by_remainder(scale, count, finite, period=2000):
+    count = jnp.where(finite, (count + 1) % period, 0)
+    good = jnp.where(count == 0, 2 * scale, scale)
+    return jnp.where(finite, good, jnp.maximum(1.0, 0.5 * scale)), count
