@@ -50,6 +50,8 @@ def check(to_float16):
     pairs = [(got[1, i : MANY - 1 : 2], got[1, i + 1 :: 2]) for i in (0, 1)]
     if len(set(got[1])) > 1 and any(np.array_equal(*pair) for pair in pairs):
         raise Failed("Each two neighbors are rounded by the same random number: draw one for each element.")
+    if len(set(got[1])) > 1 and any(np.array_equal(got[1, i:], got[1, :-i]) for i in range(1, MANY // 2)):
+        raise Failed("The same random numbers come again along a row: draw one for each element, `x.shape`.")
     for i, number in enumerate(numbers[: -len(barely)]):
         stuck_at = near[i] if one_sided and i in stays else None
         _one(number, got[i], low[i], high[i], i >= len(normal), stuck_at)

@@ -161,3 +161,18 @@ def pairs_share_their_chance(key, x):
     near, other, share = neighbors(x)
     half = jax.random.uniform(key, (*x.shape[:-1], -(-x.shape[-1] // 2)))
     return jnp.where(jnp.repeat(half, 2, axis=-1)[..., : x.shape[-1]] < share, other, near)
+
+
+@answers.wrong("come again along a row")
+def a_thousand_random_numbers(key, x):
+    near, other, share = neighbors(x)
+    return jnp.where(jnp.resize(jax.random.uniform(key, (1000,)), x.shape) < share, other, near)
+
+
+@answers.right
+def a_key_for_each(key, x):
+    def one(key, x):
+        near, other, share = neighbors(x)
+        return jnp.where(jax.random.bernoulli(key, share), other, near)
+
+    return jax.vmap(one)(jax.random.split(key, x.size), x.ravel()).reshape(x.shape)
