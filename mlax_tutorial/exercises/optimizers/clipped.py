@@ -154,7 +154,7 @@ def check(Clipped):
 
 
 def _tiny(Clipped):
-    """A gradient that is much shorter than the maximum."""
+    """A gradient that is much shorter than the maximum, and a maximum that is small itself."""
     weights, gradients = {"kernel": np.ones((2, 2))}, [{"kernel": np.full((2, 2), 1e-5)}]
     updates = walk(Clipped(optim.SGD(1.0), 2.0), weights, gradients).updates[0]["kernel"]
     if not np.allclose(np.asarray(updates, float), -1e-5, rtol=1e-3):
@@ -162,6 +162,15 @@ def _tiny(Clipped):
             "A gradient shorter than the maximum should stay as it is, however short.",
             input="four gradients of 1e-5, clipped to a length of 2, at a rate of 1",
             expected=jnp.full((2, 2), -1e-5),
+            got=jnp.asarray(updates, jnp.float32),
+        )
+    gradients = [{"kernel": np.full((2, 2), 1e-3)}]
+    updates = walk(Clipped(optim.SGD(1.0), 1e-4), weights, gradients).updates[0]["kernel"]
+    if not np.allclose(np.asarray(updates, float), -5e-5, rtol=1e-2):
+        raise Failed(
+            "A maximum may be small, and a gradient longer than it must become as short, however short it is itself.",
+            input="four gradients of 0.001, clipped to a length of 0.0001, at a rate of 1",
+            expected=jnp.full((2, 2), -5e-5),
             got=jnp.asarray(updates, jnp.float32),
         )
 

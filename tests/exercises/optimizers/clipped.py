@@ -211,3 +211,23 @@ class SquaresInHalf(Base):
 class TinyBecomesZero(Base):
     def factor(self, norm):
         return jnp.where(norm < 1e-3, 0.0, super().factor(norm))
+
+
+@answers.wrong("A maximum may be small")
+class AtLeastOne(Base):
+    """The divisor is kept from zero by a one, so what is shorter than that is never clipped."""
+
+    def factor(self, norm):
+        return jnp.minimum(1.0, self.maximum / jnp.maximum(norm, 1.0))
+
+
+@answers.right
+class AsPyTorch(Base):
+    def factor(self, norm):
+        return jnp.minimum(1.0, self.maximum / (norm + 1e-6))
+
+
+@answers.right
+class ByTheLonger(Base):
+    def factor(self, norm):
+        return self.maximum / jnp.maximum(norm, self.maximum)
