@@ -135,6 +135,13 @@ def _half(Lookahead):
                 f"For weights of bfloat16 the slow weights are bfloat16 after {when}, so a small pull is rounded away. Keep them in float32: "
                 "`zeros(weights)` is."
             )
+    _, after = made.step(weights, made.step(weights, first, weights)[1], weights)
+    shapes = {leaf.shape for leaf in jax.tree.leaves(weights) if leaf.size > 1}
+    slow = [leaf for leaf in jax.tree.leaves(after) if leaf.shape in shapes]
+    if all((leaf == leaf.astype(jnp.bfloat16)).all() for leaf in slow):
+        raise Failed(
+            "For weights of bfloat16 the slow weights are rounded to bfloat16 when they move, so a small pull is rounded away."
+        )
 
 
 exercise = Exercise(

@@ -264,3 +264,36 @@ class InnerStandsStill(Base):
         updates, (count, slow, inner) = super().step(gradients, state, weights)
         still = self.jumps(state[0]) & (count > 6)
         return updates, (count, slow, jax.tree.map(lambda n, o: jnp.where(still, o, n), inner, state[2]))
+
+
+@answers.wrong("rounded to bfloat16 when they move")
+class RoundsTheSlow(Base):
+    """Stored as float32, but with the digits of the weights."""
+
+    def follow(self, slow, w, u):
+        return super().follow(slow, w, u).astype(w.dtype).astype(slow.dtype)
+
+
+@answers.wrong()
+class FollowsAtEachStep(Base):
+    def step(self, gradients, state, weights):
+        updates, (count, _, inner) = super().step(gradients, state, weights)
+        fast, _ = self.optimizer.step(gradients, state[2], weights)
+        slow = jax.tree.map(self.follow, state[1], weights, fast)
+        jumps = self.jumps(state[0])
+        return jax.tree.map(lambda u, s, w: jnp.where(jumps, s - w, u), fast, slow, weights), (
+            count,
+            slow,
+            inner,
+        )
+
+
+@answers.right
+class CountsUpToEvery(Base):
+    def step(self, gradients, state, weights):
+        count, slow, inner = state
+        fast, inner = self.optimizer.step(gradients, inner, weights)
+        jumps = count + 1 >= self.every
+        slow = jax.tree.map(lambda s, w, u: jnp.where(jumps, self.follow(s, w, u), s), slow, weights, fast)
+        updates = jax.tree.map(lambda s, w, u: jnp.where(jumps, s - w, u), slow, weights, fast)
+        return updates, (jnp.where(jumps, 0, count + 1), slow, inner)
