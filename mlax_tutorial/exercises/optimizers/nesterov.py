@@ -25,6 +25,7 @@ class Nesterov(Tunable):
 
 
 GRADIENTS = STEPS * MANY
+GRADIENTS[12] = jax.tree.map(lambda g: 100 * g, GRADIENTS[12])  # which nothing may cut off
 RATES = (0.1, 0.1, 0.3) * MANY  # another one at the third step, with the state of the second
 DECAYS = (0.8, 0.8, 0.8, 0.5, 0.8, 0.6, 0.8) * len(STEPS)  # and another one at the fourth
 

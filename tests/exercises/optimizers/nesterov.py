@@ -257,3 +257,18 @@ class OnePass(Base):
 
         pairs = jax.tree.map(both, velocity, gradients)
         return jax.tree.transpose(jax.tree.structure(gradients), jax.tree.structure((0, 0)), pairs)
+
+
+@answers.wrong()
+class VelocityCutOff(Base):
+    def push(self, velocity, gradients):
+        return jax.tree.map(lambda v: jnp.clip(v, -10, 10), super().push(velocity, gradients))
+
+
+@answers.right
+class ByTheDifference(Base):
+    """The gradient is what the velocity has gained."""
+
+    def step(self, gradients, velocity, weights):
+        new = self.push(velocity, gradients)
+        return self.move(jax.tree.map(lambda v, old: v + self.decay * (v - old), new, velocity)), new
