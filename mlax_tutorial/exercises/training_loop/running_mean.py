@@ -37,6 +37,9 @@ def check(running_mean):
     if jax.tree.structure(got) != jax.tree.structure(zeros):
         raise Failed(said, expected=solution(zeros, other, 5), got=got, **shown)
     checks.same(got, solution(zeros, other, 5), where="for a tree with a vector in it", **shown)
+    lost = metrics | {"loss": jnp.float32(jnp.nan)}
+    if not jnp.isnan(running_mean(total, lost, 5)[0]["loss"]):
+        raise Failed("A loss of NaN makes the mean NaN, and you hide it.", input={"metrics": lost})
     checks.no_leaks(running_mean, total, metrics, jnp.int32(3))
 
 

@@ -221,3 +221,8 @@ def waits_in_a_callback(total, metrics, size):
 def count_in_bfloat16(total, metrics, size):
     sums, _ = by_solution(total, metrics, size)
     return sums, (total[1].astype(jnp.bfloat16) + size).astype(total[1].dtype)
+
+
+@answers.wrong("and you hide it")
+def hides_nan(total, metrics, size):
+    return by_solution(total, jax.tree.map(jnp.nan_to_num, metrics), size)
