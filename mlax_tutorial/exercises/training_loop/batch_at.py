@@ -18,7 +18,7 @@ def solution(key, number, size, batch_size):
 
 
 SIZE, BATCH, EPOCHS = 13, 3, 3  # four updates an epoch
-FAR = (99, 199, 300), (1000, 1001, 4097)  # epochs, and numbers of updates
+FAR = (99, 199, 300), (1000, 1001, 4097, 65_536)  # epochs, and numbers of updates
 
 
 def check(batch_at):

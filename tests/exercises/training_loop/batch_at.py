@@ -256,3 +256,18 @@ def caches_by_key(key, number, size, batch_size):
         order_key = jax.random.split(key)[0]
         CACHE[name] = np.asarray(training.batches(jax.random.fold_in(order_key, epoch), size, batch_size))
     return CACHE[name][place], jax.random.fold_in(jax.random.split(key)[1], number)
+
+
+@answers.wrong("a training may have many updates")
+def keys_of_sixteen_bits(key, number, size, batch_size):
+    indices, _ = by_solution(key, number, size, batch_size)
+    return indices, jax.random.fold_in(jax.random.split(key)[1], number % 2**16)
+
+
+@answers.right
+def by_sorting(key, number, size, batch_size):
+    order_key, steps_key = jax.random.fold_in(key, 0), jax.random.fold_in(key, 1)
+    epoch, place = divmod(number, size // batch_size)
+    order = jnp.argsort(jax.random.uniform(jax.random.fold_in(order_key, epoch), size))
+    step_key = jax.random.fold_in(jax.random.fold_in(steps_key, epoch), place)
+    return jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size), step_key
