@@ -183,14 +183,29 @@ def _keys(steps, start):
     if tuple(np.asarray(jax.random.key_data(start)).tolist()) in keys:
         raise Failed("A step is given the key that you also split. What was split must not be used again.")
     each, orders = SIZE // BATCH, set(_orders(steps))
-    bits = jax.jit(jax.vmap(lambda data: jax.random.bits(jax.random.wrap_key_data(data), (SIZE,))))
     # `permutation(k)` sorts by the bits of the second key that comes of `split(k)`.
-    for drawn in np.argsort(np.asarray(bits(np.uint32(keys))), kind="stable").tolist():
-        if tuple(float(i) for i in drawn[: each * BATCH]) in orders:
+    own, second = (np.argsort(bits, kind="stable")[:, : each * BATCH] for bits in _bits(np.uint32(keys)))
+    for number, order in enumerate(second.tolist()):
+        if tuple(map(float, order)) in orders:
+            raise Failed(
+                f"The key of step {number + 1} is also the one from which an order is drawn. `fold_in(key, epoch)` and `fold_in(key, number)` "
+                "are the same key where the two integers are equal, and JAX's check for reused keys does not see it: split the key in "
+                "two first, one for orders and one for steps."
+            )
+    for order in own.tolist():
+        if tuple(map(float, order)) in orders:
             raise Failed(
                 "The keys of an epoch's steps are split off the key from which its order is drawn. `permutation` splits that key, too, so "
                 "one of your steps gets the key that made the order: split one key for the order and one for the steps."
             )
+
+
+@jax.jit
+@jax.vmap
+def _bits(data):
+    """The bits of a key, and those of the second key that comes of splitting it."""
+    key = jax.random.wrap_key_data(data)
+    return jax.random.bits(key, (SIZE,)), jax.random.bits(jax.random.split(key)[1], (SIZE,))
 
 
 def _validated(looked, history, x_val):

@@ -278,3 +278,29 @@ def goes_on_from_the_last_training(key, init, step, evaluate, x, y, x_val, y_val
         return KEPT[id(init)]
 
     return exercise.answer(key, once, step, evaluate, x, y, x_val, y_val, epochs, batch_size)
+
+
+@answers.wrong("is also the one from which an order is drawn")
+def one_family(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history, number = init(x), [], 0
+    for epoch in range(epochs):
+        order = np.asarray(training.batches(jax.random.fold_in(key, epoch), len(x), batch_size))
+        for i in order:
+            state, loss = step(state, jax.random.fold_in(key, number), x[i], y[i])
+            number += 1
+        history.append(float(evaluate(state, x_val, y_val)))
+    return state, history
+
+
+@answers.right
+def two_families(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+    state, history, number = init(x), [], 0
+    orders_key, steps_key = jax.random.split(key)
+    for epoch in range(epochs):
+        order = np.asarray(training.batches(jax.random.fold_in(orders_key, epoch), len(x), batch_size))
+        for i in order:
+            state, loss = step(state, jax.random.fold_in(steps_key, number), x[i], y[i])
+            number += 1
+        losses = [evaluate(state, x_val[i : i + 1], y_val[i : i + 1]) for i in range(len(x_val))]
+        history.append(np.mean(losses))
+    return state, np.array(history)
