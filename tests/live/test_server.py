@@ -279,6 +279,8 @@ def talking(server, kernel):
     (file,) = server.home.glob(f"live-*/kernel-{kernel}.json")
     client = BlockingKernelClient(connection_file=str(file))
     client.load_connection_file()
+    # By default a kernel counts as dead when a busy machine lets it answer a second late.
+    client.hb_channel.time_to_dead = 60.0
     client.start_channels()
     client.wait_for_ready(timeout=60)
     yield client
