@@ -59,11 +59,14 @@ def check(function):
         jitted, jax.jit(solution), pair("n", 2, sizes=(3,)), examples=[one], count=5, rtol=1e-4, atol=1e-5
     )
     grid = [(z, y) for z in (20.0, -20.0, 100.0, -100.0, 1000.0, -1000.0) for y in (0.0, 1.0)]
+    between = [(z, y) for z in (7.0, -7.0, 9.0, -9.0, 14.0, -14.0) for y in (0.0, 1.0)]
     for z, y in grid:
         _large_logit(function, z, y)
     _large_among_small(function)
+    for z, y in between:
+        _in_between(function, z, y)
     slope = jax.jit(jax.grad(lambda logit, label: function(logit, label).sum()))
-    for z, y in [(3.0, 1.0), (-3.0, 0.0), *grid, (0.0, 0.0), (0.0, 1.0)]:
+    for z, y in [(3.0, 1.0), (-3.0, 0.0), *between, *grid, (0.0, 0.0), (0.0, 1.0)]:
         _its_gradient(slope, z, y)
 
 
@@ -90,6 +93,20 @@ def _large_among_small(function):
             "One logit at a time your loss is right, but not where large and small ones stand in one array: do you "
             "subtract the largest logit of *all* examples? Each example needs its own.",
             input={"logits": logits, "labels": labels},
+            expected=expected,
+            got=got,
+        )
+
+
+def _in_between(function, z, y):
+    """Neither small nor large: where ``1 - sigmoid(z)`` has lost digits, and where formulas are patched together."""
+    logit, label = jax.device_put((np.float32([z]), np.float32([y])))
+    expected, got = np.float32([np.logaddexp(0, z) - z * y]), function(logit, label)
+    if not np.allclose(got, expected, rtol=1e-5, atol=2e-6):
+        raise Failed(
+            "For small and for large logits your loss is right, in between it is not. `1 - p` loses the digits of a p near 1, and "
+            "two formulas that meet at some logit must agree there: one that holds everywhere has neither trouble.",
+            input={"logits": logit, "labels": label},
             expected=expected,
             got=got,
         )
@@ -162,4 +179,5 @@ exercise = Exercise(
     ),
     solution=solution,
     check=check,
+    differentiable=False,  # by the labels; by the logits it is checked above
 )

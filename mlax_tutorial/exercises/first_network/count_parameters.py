@@ -32,6 +32,7 @@ def check(function):
         _right_count(
             function, tree, f"a tree of arrays with the shapes {shapes}" if tree else "an empty tree, ()"
         )
+    _any_tree(function)
     half = {"kernel": jnp.zeros((3, 5), jnp.bfloat16)}
     _right_count(function, half, "a tree with one array, a (3, 5) kernel in bfloat16")
     # More than any memory holds: shapes alone must do.
@@ -48,6 +49,24 @@ def check(function):
             shown=reader.lines_of(raised.error),
         ) from None
     _compare_count(got, abstract, "only shapes, no arrays: kernel (1200000, 1000003), bias (1000003,)")
+
+
+def _any_tree(function):
+    """JAX knows more trees than dicts, lists and tuples: None, which holds nothing, and classes of one's own."""
+    without, partial = (
+        {"kernel": jnp.zeros((3, 5)), "bias": None},
+        jax.tree_util.Partial(jnp.dot, jnp.zeros((3, 4))),
+    )
+    for tree, described in [
+        (without, 'a dict with a (3, 5) "kernel" and None for its "bias"'),
+        (partial, "`jax.tree_util.Partial(jnp.dot, array)`, a tree with one array, of shape (3, 4)"),
+    ]:
+        try:
+            got = function(tree)
+        except reader.Raised as raised:
+            raised.message = f"For {described}: {raised.message}\nFor JAX that is a tree, too: `jax.tree.leaves` finds the arrays in any."
+            raise
+        _compare_count(got, tree, described)
 
 
 def _right_count(function, tree, described):

@@ -105,6 +105,7 @@ def check(function):
     alone = checks.works_under_jit(inner, params, batch(4))(params, batch(1))
     checks.same(alone, expected[:1], where="for a batch of one", rtol=1e-4)
     _other_trees(function)
+    _full_rank(function)
     no_loop_over_batch(inner, lambda n: (params, batch(n)))
 
 
@@ -124,6 +125,25 @@ def _other_trees(function):
     except reader.Raised as raised:
         raised.message = f"For weights and a batch that are dicts: {raised.message}"
         raise
+
+
+def _full_rank(function):
+    """Gradients that are no outer products, as those of one example by a kernel are: there all norms of a matrix agree."""
+
+    @jax.jit
+    def linear(params, example):
+        return jnp.sum(params["kernel"] * example)
+
+    matrices = np.cos(np.arange(16, dtype=np.float32)).reshape(4, 2, 2)  # the gradients themselves
+    got = jax.jit(lambda *arguments: function(linear, *arguments))({"kernel": matrices[0]}, matrices)
+    expected = np.sqrt((matrices**2).sum((1, 2)))
+    if alike(got, jnp.linalg.norm(matrices, ord=2, axis=(1, 2))):
+        raise Failed(
+            "`jnp.linalg.norm` with `ord=2` takes the largest singular value of a matrix, and not the root of the sum of its squares.",
+            expected=expected,
+            got=got,
+        )
+    checks.same(got, expected, where="for gradients that are matrices of full rank", rtol=1e-4)
 
 
 exercise = Exercise(

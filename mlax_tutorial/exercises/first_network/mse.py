@@ -89,8 +89,26 @@ def check(mse):
     jitted = checks.works_under_jit(mse, *telling)
     checks.values(jitted, _by_numpy, pair("n"), recognise=recognise)
     checks.values(jitted, _by_numpy, pair("n", 2), examples=[table], recognise=by_rows)
+    block = np.sin(np.arange(12, dtype=np.float32)).reshape(2, 3, 2)
+    number = np.float32(1.5), np.float32(-1.0)
+    checks.values(jitted, _by_numpy, examples=[jax.device_put((block, block[::-1])), jax.device_put(number)])
     checks.gradients(mse, solution, *telling, jit=True)
+    _rests_at_perfection(mse)
     _hides_nothing(jitted)
+
+
+def _rests_at_perfection(mse):
+    """Where every prediction is right the gradient is 0: a square root on the way would make it NaN."""
+    preds = jax.device_put(np.float32([3.0, -1.0]))
+    got = jax.jit(jax.grad(mse))(preds, preds)
+    if not np.isfinite(got).all():
+        raise Failed(
+            "At perfect predictions the loss is 0, but its gradient is not finite: the slope of a root at 0 is infinite, and "
+            "squaring what comes out of it makes NaN of that. Square the differences, without a root.",
+            input={"preds": preds, "targets": preds},
+            expected=jax.device_put(np.zeros(2, np.float32)),
+            got=got,
+        )
 
 
 def _hides_nothing(mse):

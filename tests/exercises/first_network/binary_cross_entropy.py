@@ -68,6 +68,29 @@ def bce_where(logits, labels):
     return softplus - logits * labels
 
 
+def linear_beyond(limit):
+    def bce_linear_beyond(logits, labels):
+        inside = bce_naive(jnp.clip(logits, -limit, limit), labels)
+        return jnp.where(jnp.abs(logits) > limit, jnp.maximum(logits, 0) - logits * labels, inside)
+
+    return bce_linear_beyond
+
+
+answers.wrong("in between it is not")(linear_beyond(8.0))
+answers.wrong("in between it is not")(linear_beyond(15.0))
+
+
+@answers.right
+def bce_chosen_by_label(logits, labels):
+    return jnp.where(labels == 1, jax.nn.softplus(-logits), jax.nn.softplus(logits))
+
+
+@answers.right
+def bce_by_log_softmax(logits, labels):
+    both = jax.nn.log_softmax(jnp.stack([jnp.zeros_like(logits), logits]), axis=0)
+    return -jnp.where(labels > 0.5, both[1], both[0])
+
+
 @answers.wrong("at the logit 0")
 def bce_abs(logits, labels):
     return jnp.maximum(logits, 0) - logits * labels + jnp.log1p(jnp.exp(-jnp.abs(logits)))

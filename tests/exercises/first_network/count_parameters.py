@@ -63,6 +63,27 @@ def count_makes_arrays(tree):
     return sum(jnp.zeros(leaf.shape).size for leaf in jax.tree.leaves(tree))
 
 
+@answers.wrong("finds the arrays in any")
+def count_by_recursion(tree):
+    if hasattr(tree, "shape"):
+        return math.prod(tree.shape)
+    return sum(map(count_by_recursion, tree.values() if isinstance(tree, dict) else tree))
+
+
+@answers.wrong("finds the arrays in any")
+def count_by_recursion_and_none(tree):
+    if hasattr(tree, "shape"):
+        return math.prod(tree.shape)
+    if tree is None:
+        return 0
+    return sum(map(count_by_recursion_and_none, tree.values() if isinstance(tree, dict) else tree))
+
+
+@answers.right
+def count_by_reduce(tree):
+    return jax.tree.reduce(lambda total, leaf: total + leaf.size, tree, 0)
+
+
 @answers.wrong("is the float 1.0")
 def count_by_numpy(tree):
     return sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(tree))

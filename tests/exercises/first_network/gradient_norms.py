@@ -65,6 +65,25 @@ def norms_by_example(loss_fn, params, batch):
     return jnp.sqrt(sum(jnp.sum(leaf.reshape(len(leaf), -1) ** 2, 1) for leaf in jax.tree.leaves(gradients)))
 
 
+@answers.wrong("the largest singular value")
+def norms_spectral(loss_fn, params, batch):
+    gradients = jax.vmap(jax.grad(loss_fn), in_axes=(None, 0))(params, batch)
+
+    def squares(leaf):
+        if leaf.ndim < 3:
+            return jnp.sum(leaf.reshape(len(leaf), -1) ** 2, axis=1)
+        return jnp.linalg.norm(leaf, ord=2, axis=(1, 2)) ** 2
+
+    return jnp.sqrt(sum(squares(leaf) for leaf in jax.tree.leaves(gradients)))
+
+
+@answers.right
+def norms_by_jacobian(loss_fn, params, batch):
+    jacobian = jax.jacrev(lambda params: jax.vmap(loss_fn, (None, 0))(params, batch))(params)
+    flat = [leaf.reshape(len(leaf), -1) for leaf in jax.tree.leaves(jacobian)]
+    return jnp.linalg.norm(jnp.concatenate(flat, axis=1), axis=1)
+
+
 @answers.wrong("one follows the other")
 def norms_one_by_one(loss_fn, params, batch):
     def one(example):

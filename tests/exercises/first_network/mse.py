@@ -66,6 +66,28 @@ def capped(preds, targets):
     return jnp.mean(jnp.minimum((preds - targets) ** 2, 1e4))
 
 
+@answers.wrong("its gradient is not finite")
+def by_norm(preds, targets):
+    return jnp.linalg.norm((preds - targets).ravel()) ** 2 / preds.size
+
+
+@answers.wrong("its gradient is not finite")
+def root_and_square(preds, targets):
+    return jnp.mean(jnp.sqrt((preds - targets) ** 2) ** 2)
+
+
+@answers.wrong()
+def by_two_axes(preds, targets):
+    count = preds.shape[0] * preds.shape[-1] if preds.ndim > 1 else len(preds)
+    return jnp.sum((preds - targets) ** 2) / count
+
+
+@answers.right
+def by_product(preds, targets):
+    difference = jnp.ravel(preds - targets)
+    return difference @ difference / difference.size
+
+
 @answers.right
 def by_size(preds, targets):
     return jnp.sum(jnp.square(preds - targets)) / preds.size
