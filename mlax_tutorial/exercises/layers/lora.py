@@ -117,6 +117,10 @@ def _cheap(layer):
     program = jax.make_jaxpr(subject(layer).fwd)(x, *big)
     kernel = next(variable for variable in program.jaxpr.invars if variable.aval.shape == (512, 3))
     for shape in _large(program.jaxpr, {kernel}):
+        if shape == (512, 5):
+            raise Failed(
+                "Your `fwd` joins `a` to the kernel, which copies the kernel at each call: multiply x by each of the two."
+            )
         raise Failed(
             f"Your `fwd` multiplies `a` by `b` first, which makes an array of shape {shape}, as large as the kernel or larger: "
             "multiply x by `a`, and what comes out by `b`."

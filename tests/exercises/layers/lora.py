@@ -54,6 +54,19 @@ class MergesFirst(Right):
         return x @ (kernel + a @ b / self.rank)
 
 
+@answers.wrong("joins `a` to the kernel")
+class CopiesTheKernel(Right):
+    def output(self, x, a, b, kernel):
+        both = x @ jnp.concatenate([kernel, a], axis=1)
+        return both[..., : self.out_features] + both[..., self.out_features :] @ b / self.rank
+
+
+@answers.right
+class ByEinsum(Right):
+    def output(self, x, a, b, kernel):
+        return x @ kernel + jnp.einsum("...i,ir,ro->...o", x, a, b) / self.rank
+
+
 @answers.wrong("multiplies `a` by `b` first")
 class MergesUnderJit(Right):
     def output(self, x, a, b, kernel):
