@@ -142,7 +142,12 @@ def counts(container, path, x):
     trainables, non_trainables = method(container, "init")(jax.random.key(4), x)
     fwd = method(container, "fwd")
     for inference_mode, wanted in [(False, 1), (True, 0)]:
-        _, updated = fwd(x, trainables, non_trainables, inference_mode=inference_mode)
+        given = jax.tree.map(lambda leaf: leaf, non_trainables)
+        _, updated = fwd(x, trainables, given, inference_mode=inference_mode)
+        if not all(map(np.array_equal, jax.tree.leaves(given), jax.tree.leaves(non_trainables))):
+            raise Failed(
+                "`fwd` writes to the non_trainables that it was given, so the caller's own dict is another one afterwards: make a new one."
+            )
         if jax.tree.structure(updated) != jax.tree.structure(non_trainables):
             raise Failed(
                 "The non_trainables that `fwd` returns have another structure than those it got.",

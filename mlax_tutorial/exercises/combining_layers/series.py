@@ -59,6 +59,7 @@ def check(NamedSeries):
     says_whether_it_needs_a_key(lambda child: checks.make(NamedSeries, ("noise",), (child,)))
     counting = checks.make(NamedSeries, ("a", "b"), (Count(), Count()))
     counts(counting, lambda tree: tree["b"], x)
+    _in_its_own_order(NamedSeries, x)
     _nested(NamedSeries, x)
     _place_of_an_error(NamedSeries, x)
     _note_on_any_error(NamedSeries, x)
@@ -107,6 +108,26 @@ def _right_trees(model, x):
         )
     y, _ = method(model, "fwd")(x, trainables, non_trainables)
     agrees(y, np.asarray(x) @ first @ second, "for two Linears")
+
+
+def _in_its_own_order(NamedSeries, x):
+    """JAX sorts the entries of a dict whenever it rebuilds one, so the order of the layers is that of the names."""
+    model = checks.make(NamedSeries, ("second", "first"), (nn.Linear(2), nn.Linear(3)))
+    kernels = (
+        np.sin(np.arange(6, dtype=np.float32)).reshape(3, 2),
+        np.cos(np.arange(6, dtype=np.float32)).reshape(2, 3),
+    )
+    trainables = jax.device_put({"first": {"kernel": kernels[1]}, "second": {"kernel": kernels[0]}})
+    expected = np.asarray(x) @ kernels[0] @ kernels[1]
+    try:
+        y, _ = method(model, "fwd")(x, trainables, {"first": (), "second": ()})
+        agrees(y, expected, 'for the names ("second", "first")')
+    except Failed as failure:
+        failure.message = (
+            'The names here are ("second", "first"), and the dicts have been through `jax.tree.map`, which sorts their entries: take each '
+            f"entry by its name, and not in the order in which the dict holds it.\n{failure.message}"
+        )
+        raise
 
 
 def _nested(NamedSeries, x):

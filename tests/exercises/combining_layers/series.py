@@ -144,6 +144,26 @@ class ForgetsUpdates(Base):
         return old
 
 
+@answers.wrong("take each entry by its name")
+class InTheOrderOfTheDict(Base):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        keys, updated = self.keys(key), {}
+        for layer, (name, own), state in zip(self.layers, trainables.items(), non_trainables.values()):
+            try:
+                x, updated[name] = layer.fwd(x, own, state, **self.options(keys.get(name), inference_mode))
+            except Exception as error:
+                self.noted(error, name, layer)
+                raise
+        return x, updated
+
+
+@answers.wrong("writes to the non_trainables that it was given")
+class WritesInPlace(Base):
+    def updates(self, old, new):
+        old.update(new)
+        return old
+
+
 @answers.wrong("A layer thought that it was in training")
 class ForgetsTheMode(Base):
     def options(self, key, inference_mode):
