@@ -287,7 +287,7 @@ class DynamicLossScale(LossScale):
       factor: by which the value grows and shrinks, at least 1. Powers of 2 round nothing.
       period: how many finite steps make it grow, a whole number.
       minimum: below which the value does not shrink.
-      count: how many finite steps there were since the value last changed.
+      count: how many finite steps came in a row since the scale last grew, or a step overflowed.
 
     Raises:
       OptimizerError: on other numbers, and as the methods say.

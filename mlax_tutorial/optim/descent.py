@@ -247,7 +247,8 @@ class Adagrad(Descent):
       learning_rate, weight_decay, where: as for :class:`Descent`.
       initial_sum: where the sum begins, of at least 0, which tames the first steps; a leaf.
       epsilon: keeps the divisor from zero; above 0; a leaf.
-      epsilon_inside: add it under the root instead, :math:`\sqrt{s + \epsilon}`; static.
+      epsilon_inside: add it under the root instead, :math:`\sqrt{s + \epsilon}`, so that the step can be differentiated where
+        all gradients so far were zero; static.
       sum_of_squares_dtype: of the stored sum; by default the weight's, but at least float32. In bfloat16 it stops growing once a
         square is less than 1/512 of it.
 
@@ -314,7 +315,8 @@ class RMSProp(Descent):
       decay: :math:`\beta`, in [0, 1); a leaf.
       epsilon: keeps the divisor from zero; above 0; a leaf.
       momentum: a number in [0, 1], a leaf; ``None`` stores no velocity.
-      epsilon_inside: add it under the root instead, :math:`\sqrt{v + \epsilon}`; static.
+      epsilon_inside: add it under the root instead, :math:`\sqrt{v + \epsilon}`, so that the step can be differentiated where
+        all gradients so far were zero; static.
       second_moment_dtype: of the stored average; by default the weight's, but at least float32. In bfloat16, a decay of 0.999
         rounds to 1, and the average would never forget.
       velocity_dtype: of the stored velocity; likewise. In bfloat16 it stops growing early, as that of :class:`SGD`.
@@ -382,8 +384,8 @@ class Adam(Descent):
       first_decay: :math:`\beta_1`, in [0, 1); a leaf.
       second_decay: :math:`\beta_2`, in [0, 1); a leaf.
       epsilon: keeps the divisor from zero; above 0; a leaf.
-      epsilon_inside: add it under the root instead, :math:`\sqrt{\hat v + \epsilon}`. The root then has a slope at zero,
-        as it must for whoever differentiates through a step; static.
+      epsilon_inside: add it under the root instead, :math:`\sqrt{\hat v + \epsilon}`, so that the step can be differentiated
+        where all gradients so far were zero; static.
       nesterov: whether to look one step ahead; static.
       first_moment_dtype: of the stored average; by default the weight's, but at least float32. In bfloat16 it takes half the memory,
         and ends up to 2 % short of a constant gradient.

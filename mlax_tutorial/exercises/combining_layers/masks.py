@@ -123,9 +123,8 @@ def _differs_between_layers(y, x):
 
 def _reuse(noisy, x, kernels):
     run, key = reader.original(noisy), jax.random.key(5)
-    x = x[
-        :5
-    ]  # JAX 0.7 does not look into programs that were compiled without the check: another shape, other programs
+    # JAX 0.7 does not look into programs that were compiled without the check: another shape, other programs.
+    x = x[:5]
     checks.keys(lambda key: run(x, kernels, key), jax.random.key(3))
     with jax.debug_key_reuse(True):
         run(x, kernels, key)

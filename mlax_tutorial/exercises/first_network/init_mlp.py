@@ -44,10 +44,9 @@ def check(init_mlp):
             )
     drawn = of_large(jax.random.key(2))
     _spread_of_kernels(drawn, large)
+    # A shape takes as many of a key's numbers as it needs.
     one, other = (np.ravel(layer["kernel"])[:100] for layer in drawn)
-    if np.allclose(
-        one / one.std(), other / other.std(), atol=1e-4
-    ):  # a shape takes as many of a key's numbers as it needs
+    if np.allclose(one / one.std(), other / other.std(), atol=1e-4):
         raise Failed(
             "Two layers of different sizes draw the same random numbers, as many as each needs: give each layer a key of its own.",
             input={"sizes": large},

@@ -155,24 +155,25 @@ def check(Clipped):
 
 def _tiny(Clipped):
     """A gradient that is much shorter than the maximum, and a maximum that is small itself."""
-    weights, gradients = {"kernel": np.ones((2, 2))}, [{"kernel": np.full((2, 2), 1e-5)}]
-    updates = walk(Clipped(optim.SGD(1.0), 2.0), weights, gradients).updates[0]["kernel"]
-    if not np.allclose(np.asarray(updates, float), -1e-5, rtol=1e-3):
-        raise Failed(
-            "A gradient shorter than the maximum should stay as it is, however short.",
-            input="four gradients of 1e-5, clipped to a length of 2, at a rate of 1",
-            expected=jnp.full((2, 2), -1e-5),
-            got=jnp.asarray(updates, jnp.float32),
-        )
-    gradients = [{"kernel": np.full((2, 2), 1e-3)}]
-    updates = walk(Clipped(optim.SGD(1.0), 1e-4), weights, gradients).updates[0]["kernel"]
-    if not np.allclose(np.asarray(updates, float), -5e-5, rtol=1e-2):
-        raise Failed(
+    for gradient, maximum, expected, said in (
+        (1e-5, 2.0, 1e-5, "A gradient shorter than the maximum should stay as it is, however short."),
+        (
+            1e-3,
+            1e-4,
+            5e-5,
             "A maximum may be small, and a gradient longer than it must become as short, however short it is itself.",
-            input="four gradients of 0.001, clipped to a length of 0.0001, at a rate of 1",
-            expected=jnp.full((2, 2), -5e-5),
-            got=jnp.asarray(updates, jnp.float32),
-        )
+        ),
+    ):
+        gradients = [{"kernel": np.full((2, 2), gradient)}]
+        updates = walk(Clipped(optim.SGD(1.0), maximum), {"kernel": np.ones((2, 2))}, gradients).updates
+        got = np.asarray(updates[0]["kernel"], float)
+        if not np.allclose(got, -expected, rtol=1e-3):
+            raise Failed(
+                said,
+                input=f"four gradients of {gradient:g}, clipped to a length of {maximum:g}, at a rate of 1",
+                expected=jnp.full((2, 2), -expected),
+                got=jnp.asarray(got, jnp.float32),
+            )
 
 
 def _half(Clipped):

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.precision._dtypes import program
-from mlax_tutorial.inspection import jaxprs
+from mlax_tutorial.inspection import costs
 
 
 def solution(a, b):
@@ -25,7 +25,10 @@ def check(three_products):
     draw = np.random.default_rng(0)
     a, b = (jnp.asarray(draw.normal(size=size), jnp.float32) for size in ((8, 64), (64, 4)))
     checks.returns(three_products, a, b, shape=(8, 4), dtype=jnp.float32)
-    counted = [*_counted(program(three_products, a, b))]
+    items = [*costs.itemize(program(three_products, a, b))]
+    if any(item.equation.primitive.name == "while" for item in items):
+        raise Failed("There is a loop of unknown length in your program: three products are three lines.")
+    counted = [(item.times, item.equation) for item in items]
     dots = [e for _, e in counted if e.primitive.name == "dot_general"]
     _others(counted)
     _bfloat16(dots)
@@ -74,17 +77,6 @@ def check(three_products):
         if np.linalg.norm(got - wrong) < 3e-5 * np.linalg.norm(exact):
             raise Failed(diagnosis, **shown)
     raise Failed("The result is not precise enough.", **shown)
-
-
-def _counted(jaxpr, times=1):
-    """Pairs of how often an equation runs, and the equation."""
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
-        if equation.primitive.name == "while":
-            raise Failed("There is a loop of unknown length in your program: three products are three lines.")
-        yield times, equation
-        inside = times * equation.params["length"] if equation.primitive.name == "scan" else times
-        for _, inner in jaxprs.subjaxprs(equation):
-            yield from _counted(inner, inside)
 
 
 def _others(counted):
