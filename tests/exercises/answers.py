@@ -67,7 +67,7 @@ class Answers:
 
     def __init__(self, exercise: Exercise):
         self.exercise = exercise
-        self.rights, self.wrongs = [], []
+        self.rights, self.wrongs, self.equivalents = [], [], {}
 
     def right(self, answer):
         """Registers a right answer, and gives it back unchanged."""
@@ -82,6 +82,10 @@ class Answers:
             return answer
 
         return register
+
+    def equivalent(self, *mutants, because):
+        """Mutants of the solution (`tools.mutants`) that no check could tell from it, and why."""
+        self.equivalents |= dict.fromkeys(mutants, because)
 
     @property
     def different(self):
