@@ -6,7 +6,7 @@
 .POSIX:
 .DEFAULT_GOAL := help
 TARGETS := help env book pdf wheel gallery notebooks live live-bundle lab serve test check test-library test-book test-site \
-           test-oldest test-rounding test-tpu test-colab test-all gate bench clean
+           test-oldest test-rounding test-tpu test-colab test-mutants test-all gate bench clean
 .PHONY: $(TARGETS)
 # One line for a wrong name, before anything runs.
 UNKNOWN := $(filter-out $(TARGETS) %/.made,$(MAKECMDGOALS))
@@ -141,8 +141,11 @@ test-tpu: .venv-tpu/.made .venv-tpu-oldest/.made ## compile the library for a TP
 test-colab: .venv/.made ## open each chapter alone, as Colab does, with the oldest JAX, run it twice, compile it for a TPU if it trains
 	$(PYTHON) $(PYTEST:loadfile=load) $(TAKEN) tests/colab
 
+test-mutants: .venv/.made ## change each exercise's solution by small steps: its check has to notice
+	$(PYTHON) -m tools.mutants --check
+
 # One target after the other, so that all of them are seen even if one fails.
-ALL_TESTS := test test-oldest test-rounding test-tpu test-colab
+ALL_TESTS := test test-oldest test-rounding test-tpu test-colab test-mutants
 test-all: ## every test in every environment
 	@failed=; for target in $(ALL_TESTS); do $(MAKE) --no-print-directory $$target TAKE=all || failed="$$failed $$target"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }

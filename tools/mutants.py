@@ -1,12 +1,15 @@
 """Are the checks of the exercises strict? Changes each solution by one small step after the other, and sees whether its check notices.
 
-    python -m tools.mutants [CHAPTER | CHAPTER.EXERCISE ...]
+    python -m tools.mutants [--check] [CHAPTER | CHAPTER.EXERCISE ...]
 
 A *mutant* is the solution with one step: an operator, a number or a comparison exchanged, an argument left out, a size replaced by
 the one that it has in the check, a function that narrows or widens left out, a random key used twice; or its result without a
 gradient, rounded to half precision, or remembered from the first call. One that passes its check shows a hole in it, unless no check
 could tell it from the solution. Then the exercise's answers say so (``answers.equivalent("mutant", …, because="…")``), in
 `tests/exercises/CHAPTER/EXERCISE.py`. Every other survivor is an error, and so is a note that no survivor needs.
+
+What was found is noted in `book/_mutants.json`, for the page *Status*; with ``--check`` nothing is written, and another number than
+what stands there is an error, too.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import functools
 import importlib
 import inspect
 import itertools
+import json
 import linecache
 import multiprocessing
 import sys
@@ -30,6 +34,8 @@ import numpy as np
 
 from mlax_tutorial.checking import catalog, devices, reader
 from mlax_tutorial.checking.outcome import NOT_GRADED, PASSED
+from tools.notebooks import record
+from tools.notebooks.places import Book
 
 OTHER = {
     ast.Add: ast.Sub,
@@ -326,12 +332,12 @@ def examine(names):
 
 
 def report_on(exercise, name):
-    """The `Report` on an exercise; None where its solution is a value."""
+    """The `Report` on an exercise; without mutants where its solution is a value."""
     function = reader.underlying(exercise.answer)
-    if not (inspect.isfunction(function) or inspect.isclass(function)):
-        return None
-    source = textwrap.dedent(inspect.getsource(function))
     began, report = time.monotonic(), Report(name)
+    if not (inspect.isfunction(function) or inspect.isclass(function)):
+        return report
+    source = textwrap.dedent(inspect.getsource(function))
     sizes = _sizes_in_the_check(functools.partial(_grade, exercise, function, exercise.seconds), source)
     seconds = 2 + 4 * (time.monotonic() - began)  # a mutant may loop for ever
     for step, tree in mutants(source, sizes):
@@ -396,42 +402,54 @@ def chosen(names):
 
 def excused(name):
     """The mutants that the exercise's answers call equivalent."""
-    answers = importlib.import_module(f"tests.exercises.{name}").answers
-    return answers.equivalents
+    return importlib.import_module(f"tests.exercises.{name}").answers.equivalents
+
+
+def reports(names):
+    """Yields the `Report` on each exercise that was asked for."""
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
+        yield from itertools.chain.from_iterable(pool.map(examine, chosen(names)))
+
+
+def faults(report):
+    """What there is to mend, in lines."""
+    equal = excused(report.name)
+    yield from (f"alive: {step}" for step in report.alive if step not in equal)
+    for step in equal:
+        if step not in report.alive:
+            yield f"called equivalent, but the check notices it, or there is no such mutant: {step}"
+    yield from (f"the check broke: {step}" for step in report.broke)
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; another number than the noted one is an error"
+    )
     parser.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]")
     options = parser.parse_args()
-    total = collections.Counter()
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(2, mp_context=context, max_tasks_per_child=1) as pool:
-        for report in itertools.chain.from_iterable(pool.map(examine, chosen(options.names))):
-            if report is None:
-                continue
-            equal = excused(report.name)
-            alive = [step for step in report.alive if step not in equal]
-            needless = [step for step in equal if step not in report.alive]
-            total.update(
-                mutants=report.count,
-                alive=len(alive),
-                equal=len(report.alive) - len(alive),
-                needless=len(needless),
-                seconds=report.seconds,
-            )
-            print(
-                f"{report.name}: {report.count} mutants, {len(alive)} alive, {report.seconds:.0f} s",
-                flush=True,
-            )
-            for step in alive:
-                print(f"    alive: {step}")
-            for step in needless:
-                print(f"    called equivalent, but the check notices it, or there is no such mutant: {step}")
-            for step in report.broke:
-                print(f"    the check broke: {step}")
-    print(dict(total))
-    return 1 if total["alive"] or total["needless"] else 0
+    book = Book()
+    noted = json.loads(book.mutants.read_text()) if book.mutants.exists() else {}
+    found, wrong = {}, 0
+    for report in reports(options.names):
+        alike = len(set(report.alive) & set(excused(report.name)))
+        score = {"mutants": report.count, "alive": len(report.alive) - alike, "alike": alike}
+        found[report.name] = score
+        lines = [*faults(report)]
+        if options.check and noted.get(report.name) != score:
+            lines.append(f"{book.relative(book.mutants)} says {noted.get(report.name)}, and this run {score}")
+        print(f"{report.name}: {report.count} mutants, {alike} alike, {report.seconds:.0f} s", flush=True)
+        print(*(f"    {line}\n" for line in lines), sep="", end="", flush=True)
+        wrong += len(lines)
+    if not options.check:
+        kept = (noted if options.names else {}) | found
+        order = [name for names in chosen(()) for name in names if name in kept]
+        lines = (f"  {json.dumps(name)}: {json.dumps(kept[name])}" for name in order)
+        record.write_beside(book.mutants, "{\n" + ",\n".join(lines) + "\n}\n")
+    total = {what: sum(score[what] for score in found.values()) for what in ("mutants", "alive", "alike")}
+    print(", ".join(f"{count} {what}" for what, count in total.items()))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -42,6 +42,10 @@ A file `tests/exercises/CHAPTER/EXERCISE.py` collects them, and nothing else has
 
 An answer marked ``wrong("text")`` must fail, with a message that contains the text. Use at least three different texts; none may appear in
 the message of an answer that is marked with another. One marked ``wrong()`` must fail, whatever is said: for wrong answers that look right.
+
+A step by which `tools.mutants` changes the solution, and which no check can notice, is named with the reason::
+
+    answers.equivalent("x > 0 -> x >= 0", because="where x is 0, both branches are 0")
 """
 
 import dataclasses

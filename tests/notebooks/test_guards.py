@@ -448,6 +448,25 @@ def test_exercises_listed_in_another_order(book):
     only(book, "sample/__init__.py does not list the exercises in this order: double, halve")
 
 
+@pytest.mark.parametrize(
+    "task, said",
+    [
+        (
+            "Double it.",
+            ["the exercise double is graded by the laws of the package, and its task does not link to them"],
+        ),
+        ("It must obey the [laws](#the-laws).\n\n#### The laws", []),
+    ],
+)
+def test_an_exercise_graded_by_the_laws_says_so(book, task, said):
+    with_exercise(book, f"### Exercise: double ★★☆ (5 min)\n\n{task}")
+    path = book.package / "exercises" / "sample" / "double.py"
+    path.write_text("def check(double):\n    checks.obeys_laws(double, x)\n\n\n" + EXERCISE)
+    settle(book)
+    assert len(messages(book)) == len(said)
+    assert all(text in message for text, message in zip(said, messages(book)))
+
+
 # What readers see
 
 

@@ -44,9 +44,27 @@ def test_a_row_of_the_status_page(book):
         "Python 3.13, JAX 0.12.0",
         "2026-11-20",
         "2",
+        "",
         "X1",
         "not yet run on a TPU",
     ]
+
+
+def test_the_status_page_says_how_many_mutants_are_noticed(book):
+    folder = exercises.folder(book, "sample")
+    folder.mkdir(parents=True)
+    lines = [
+        f"from mlax_tutorial.exercises.sample.{name} import exercise as {name}\n" for name in ("one", "two")
+    ]
+    (folder / "__init__.py").write_text("".join(lines))
+    for name in ("one", "two"):
+        (folder / f"{name}.py").write_text("exercise = Exercise(title='T', stars=1, minutes=1)\n")
+    score = {"sample.one": {"mutants": 9, "alive": 1, "alike": 2}}
+    book.mutants.write_text(json.dumps(score))
+    (said,) = pages.out_of_date(book)
+    assert "mutants of sample.two" in said and "tools.mutants sample.two" in said
+    book.mutants.write_text(json.dumps(score | {"sample.two": {"mutants": 4, "alive": 0, "alike": 0}}))
+    assert row(pages.status(book), "[1.")[6] == "10 of 11, 2 alike"
 
 
 def test_chapters_stand_in_the_order_of_the_contents(book):

@@ -7,6 +7,7 @@ a line in the listing beside it, `__init__.py`. The files are read as text: noth
 import ast
 import dataclasses
 import pathlib
+import re
 
 from tools.notebooks import sources, tables
 from tools.notebooks.places import Book, Problem
@@ -75,6 +76,13 @@ def headings(cells) -> list[str]:
     """The headings of exercises in a chapter's text, in their order."""
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     return [match[1] for text in texts for match in sources.EXERCISE.finditer(text)]
+
+
+def tasks(cells):
+    """Pairs of an exercise's name and what is asked: the text from its heading on to the next one, without code."""
+    texts = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    for match in sources.EXERCISE.finditer(texts):
+        yield match[2], re.split(r"^#{2,4} ", texts[match.end() :], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _slug(heading: str) -> str:

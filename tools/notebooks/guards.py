@@ -246,6 +246,7 @@ def shown_everywhere(chapter: Chapter):
             )
 
 
+LAWS = re.compile(r"\bobeys_(?:optimizer_)?laws\(")
 CHOICES = re.compile(r"^- .*$", re.M)  # one of them is the answer
 
 
@@ -440,6 +441,19 @@ def exercises_have_headings(chapter: Chapter):
         yield f"{chapter.source.path}: {folder}/__init__.py does not list the exercises in this order: {order}"
 
 
+def exercises_name_the_laws(chapter: Chapter):
+    """What is graded by the laws of layers or optimizers says so, with a link to them."""
+    for name, task in exercises.tasks(chapter.source.cells):
+        path = exercises.folder(chapter.book, chapter.name) / f"{name}.py"
+        if not path.exists() or not LAWS.search(path.read_text(encoding="utf-8")):
+            continue
+        if not re.search(r"\]\(\S*#\S*laws\S*\)", task):
+            yield (
+                f"{chapter.source.path}: the exercise {name} is graded by the laws of the package, and its task does not link to them: "
+                "write `It must obey the [laws](layers.ipynb#the-laws-of-a-layer).`"
+            )
+
+
 # What readers see
 
 
@@ -526,6 +540,7 @@ GUARDS = (
     claims_are_shown,
     claims_have_verdicts,
     exercises_have_headings,
+    exercises_name_the_laws,
     pictures_have_alternatives,
     no_machine_shows,
     has_a_summary,

@@ -24,6 +24,9 @@ Every output in this book was made by running the chapter from top to bottom on 
 with a fresh run by the tests. This page is generated from that run. Processor time is that of all cores together, without the
 start of the kernel; on two cores a chapter takes about two thirds of it. What the claims say, and what came out, stands on the page [Claims](claims.md); the exercises are listed in [Exercises](exercises.md).
 
+How strict their checks are was tried with *mutants*: solutions in which one small thing was changed. The column says how many
+of them the checks notice, and how many give nothing to notice, because they do what the solution does.
+
 {chapters}
 
 {devices}
@@ -61,6 +64,20 @@ def _tpu(runs: list[dict], name: str) -> str:
     return f"{on_tpu[-1]['device']}, {on_tpu[-1]['date']}" if on_tpu else "not yet run on a TPU"
 
 
+def _mutants(book: Book, name: str) -> str:
+    """How many mutants of a chapter's solutions its checks notice."""
+    known = json.loads(book.mutants.read_text(encoding="utf-8")) if book.mutants.exists() else {}
+    keys = [f"{name}.{exercise.name}" for exercise in exercises.defined(book, name)]
+    missing = [key for key in keys if key not in known]
+    if missing:
+        raise Problem(
+            f"{book.relative(book.mutants)} does not say how many mutants of {missing[0]} its check notices: "
+            f"run `.venv/bin/python -m tools.mutants {missing[0]}`"
+        )
+    count, alive, alike = (sum(known[key][what] for key in keys) for what in ("mutants", "alive", "alike"))
+    return f"{count - alive - alike} of {count - alike}, {alike} alike" if count else ""
+
+
 def status(book: Book) -> str:
     """The text of `book/status.md`."""
     runs, entries = devices(book), chapters(book)
@@ -72,12 +89,23 @@ def status(book: Book) -> str:
             f"Python {entry['python']}, JAX {entry['jax']}",
             entry["date"],
             str(len(entry["exercises"])),
+            _mutants(book, name),
             ", ".join(entry["claims"]),
             _tpu(runs, name),
         ]
         for name, entry in entries
     ]
-    header = ["Chapter", "Processor time", "Hardware", "Versions", "Date", "Exercises", "Claims", "TPU"]
+    header = [
+        "Chapter",
+        "Processor time",
+        "Hardware",
+        "Versions",
+        "Date",
+        "Exercises",
+        "Mutants noticed",
+        "Claims",
+        "TPU",
+    ]
     elsewhere = "No run on another device is recorded yet."
     if runs:
         titles = dict(entries)

@@ -46,6 +46,11 @@ class Book:
         return self.sources / "devices.jsonl"
 
     @property
+    def mutants(self) -> pathlib.Path:
+        """What became of the mutants of each exercise, as `tools.mutants` found."""
+        return self.folder / "_mutants.json"
+
+    @property
     def status(self) -> pathlib.Path:
         return self.folder / "status.md"
 
