@@ -455,7 +455,7 @@ def test_exercises_listed_in_another_order(book):
             "Double it.",
             ["the exercise double is graded by the laws of the package, and its task does not link to them"],
         ),
-        ("It must obey the [laws](#the-laws).\n\n#### The laws", []),
+        ("It obeys the [laws](https://example.org/layers.html#the-laws).", []),
     ],
 )
 def test_an_exercise_graded_by_the_laws_says_so(book, task, said):

@@ -450,7 +450,7 @@ def exercises_name_the_laws(chapter: Chapter):
         if not re.search(r"\]\(\S*#\S*laws\S*\)", task):
             yield (
                 f"{chapter.source.path}: the exercise {name} is graded by the laws of the package, and its task does not link to them: "
-                "write `It must obey the [laws](layers.ipynb#the-laws-of-a-layer).`"
+                "write `It obeys the [laws](layers.ipynb#the-laws-of-a-layer).`"
             )
 
 
