@@ -22,6 +22,7 @@ from mlax_tutorial.checking.outcome import FAILED, NOT_GRADED, Outcome
 
 inside = False  # whether this is the process that simulates the devices
 START = 120.0  # seconds until it must be there; a few, where nothing else runs
+LATER = 5.0  # seconds by which this process's limit comes after the worker's own, which says more
 _workers = {}  # by the number of devices
 _lock = threading.RLock()
 
@@ -36,8 +37,8 @@ def grade(exercise, answer, seconds):
             "be sent there. Make it inside of your function, or do without it."
         )
         return Outcome(exercise.name, FAILED, message)
-    # In the worker Python's own loops end after so many seconds; a program of XLA's ends with its process.
-    limit = limits.BUSY * seconds
+    # The worker stops Python, and waiting for XLA; what it cannot stop ends with its process.
+    limit = limits.BUSY * seconds + LATER
     with _lock:
         try:
             found = _ask(exercise.devices, request, limit)
@@ -52,14 +53,18 @@ def grade(exercise, answer, seconds):
             return Outcome(exercise.name, FAILED, message)
         except TimeoutError:
             message = (
-                f"Your code was stopped after {limit:g} seconds, with the process in which it ran. Does a device wait "
-                "for another that never comes, or is there a loop in a compiled program that never ends?"
+                f"Your code was stopped after {limit:g} seconds, with the process in which it ran: it was in a library "
+                "that cannot be interrupted."
             )
             return Outcome(exercise.name, FAILED, message)
     if isinstance(found, str):
         return Outcome(exercise.name, NOT_GRADED, "The check itself broke.", fault=RuntimeError(found))
     *fields, fault = found
-    return Outcome(*fields, fault=RuntimeError(fault) if fault else None)
+    outcome = Outcome(*fields, fault=RuntimeError(fault) if fault else None)
+    if outcome.stopped:  # a program may still occupy the devices
+        with _lock:
+            _workers.pop(exercise.devices).stop()
+    return outcome
 
 
 def stop():

@@ -126,11 +126,10 @@ class Exercise:
         except Failed as failure:
             return self._outcome(FAILED, failure.message, failure.shown, printed.text)
         except limits.TimeUp as stop:
-            message = (
-                f"Your code was stopped after {seconds:g} seconds. Is there a loop in it that never ends?"
-            )
+            waiting = ", or does a device wait for another that never comes" if simulated.inside else ""
+            message = f"Your code was stopped after {seconds:g} seconds. Is there a loop in it that never ends{waiting}?"
             lines = reader.lines_of(stop, self._check) or getattr(stop.__cause__, "shown", ())
-            return self._outcome(FAILED, message, lines, printed.text)
+            return self._outcome(FAILED, message, lines, printed.text, stopped=True)
         except Exception as error:
             return self._unexpected(error, printed.text)
         return self._outcome(PASSED, self.why, (), printed.text)
@@ -173,8 +172,8 @@ class Exercise:
         )
         return self._outcome(NOT_GRADED, message, (), printed, fault=error)
 
-    def _outcome(self, status, message, shown=(), printed="", fault=None):
-        return Outcome(self.name, status, message, tuple(shown), printed, fault)
+    def _outcome(self, status, message, shown=(), printed="", **more):
+        return Outcome(self.name, status, message, tuple(shown), printed, **more)
 
 
 def _listed(answers):

@@ -76,6 +76,7 @@ class Outcome:
     message: str
     shown: tuple[tuple[str, str], ...] = ()
     printed: str = ""
+    stopped: bool = False  # because its time was over
     fault: BaseException | None = dataclasses.field(default=None, compare=False)
 
     @property

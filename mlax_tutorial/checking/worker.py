@@ -56,4 +56,12 @@ def grade(path, data, seconds):
     except Exception:
         return traceback.format_exc()
     fault = "".join(traceback.format_exception(outcome.fault)) if outcome.fault else None
-    return outcome.name, outcome.status, outcome.message, outcome.shown, outcome.printed, fault
+    return (
+        outcome.name,
+        outcome.status,
+        outcome.message,
+        outcome.shown,
+        outcome.printed,
+        outcome.stopped,
+        fault,
+    )

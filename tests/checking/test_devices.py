@@ -149,26 +149,46 @@ def test_an_endless_loop_of_python_is_stopped(on_eight):
         while True:
             x = x[:]
 
-    before = process(on_eight)
     outcome = on_eight(answer, call, seconds=1)
     assert outcome.status == FAILED and "stopped after 1 seconds" in outcome.message
     assert "in answer" in outcome.shown[0][1]
-    assert process(on_eight) == before
+    assert on_eight(shared_out, is_28).status == PASSED
 
 
-def test_an_endless_program_is_stopped_with_its_process(on_eight):
-    """XLA cannot be interrupted."""
+def test_an_endless_program_is_stopped_and_does_not_keep_the_devices(on_eight):
+    def prepared(x):
+        """Compiled before the time counts, for the answer behind it, which runs in the same process."""
 
-    def answer(x):
         def part(x):
             return jax.lax.while_loop(lambda y: jnp.all(y >= 0), lambda y: 0 * y, x)
 
         mesh = mesh_of(8)
-        return jax.jit(jax.shard_map(part, mesh=mesh, in_specs=P("data"), out_specs=P("data")))(x)
+        program = jax.jit(jax.shard_map(part, mesh=mesh, in_specs=P("data"), out_specs=P("data")))
+        sys.endless = program.lower(x).compile()
+
+    def answer(x):
+        return sys.endless(x)
 
     before = process(on_eight)
-    outcome = on_eight(answer, call, seconds=2)  # time enough to trace and compile on a busy machine
-    assert outcome.status == FAILED and outcome.message.startswith("Your code was stopped after 8 seconds")
+    assert on_eight(prepared, call).status == PASSED
+    outcome = on_eight(answer, call, seconds=1)
+    assert outcome.status == FAILED and "stopped after 1 seconds" in outcome.message
+    assert "does a device wait for another that never comes?" in outcome.message
+    assert process(on_eight) != before
+    assert on_eight(shared_out, is_28).status == PASSED
+
+
+def test_what_cannot_be_interrupted_is_stopped_with_its_process(on_eight, monkeypatch):
+    monkeypatch.setattr(devices, "LATER", 0.5)
+
+    def answer(x):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)  # as a library that looks at no signal
+        while True:
+            x = x[:]
+
+    before = process(on_eight)
+    outcome = on_eight(answer, call, seconds=0.5)
+    assert outcome.status == FAILED and outcome.message.startswith("Your code was stopped after 2.5 seconds")
     assert process(on_eight) != before
     assert on_eight(shared_out, is_28).status == PASSED
 
