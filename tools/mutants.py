@@ -4,7 +4,7 @@
 
 A *mutant* is the solution with one step: an operator, a number or a comparison exchanged, an argument left out, a size replaced by
 the one that it has in the check, a function that narrows or widens left out, a random key used twice; or its result without a
-gradient, rounded to half precision, or remembered from the first call. One that passes its check shows a hole in it, unless no check
+gradient, rounded to half precision, remembered from the first call, or with a NaN in it. One that passes its check shows a hole in it, unless no check
 could tell it from the solution. Then the exercise's answers say so (``answers.equivalent("mutant", …, because="…")``), in
 `tests/exercises/CHAPTER/EXERCISE.py`. Every other survivor is an error, and so is a note that no survivor needs.
 
@@ -23,6 +23,7 @@ import inspect
 import itertools
 import json
 import linecache
+import math
 import multiprocessing
 import sys
 import textwrap
@@ -79,10 +80,11 @@ MODULES = {
 
 
 # Steps that change something only when the mutant runs, or nothing at all.
-NO_GRADIENT, ROUNDED, REMEMBERS = LATE = (
+NO_GRADIENT, ROUNDED, REMEMBERS, SPOILED = LATE = (
     "without a gradient",
     "rounded to float16",
     "remembers its first result",
+    "the last number is NaN",
 )
 
 
@@ -281,6 +283,25 @@ def _remembering(function):
     return remembering
 
 
+def _spoiled(function):
+    """A function whose results end with a NaN."""
+
+    def one(x):
+        if isinstance(x, float):
+            changed.append(float)
+            return math.nan
+        if not (hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.floating) and x.size):
+            return x
+        changed.append(x.dtype)
+        return jnp.where(jnp.arange(x.size) == x.size - 1, jnp.nan, jnp.ravel(x)).reshape(x.shape)
+
+    @functools.wraps(function)
+    def spoiled(*args, **kwargs):
+        return jax.tree.map(one, function(*args, **kwargs))
+
+    return spoiled
+
+
 def _equal(one, other):
     if one.dtype != other.dtype:
         return False
@@ -346,6 +367,7 @@ def report_on(exercise, name):
         report.add(step, lambda tree=tree: _grade(exercise, function, seconds, tree))
     if inspect.isfunction(function):
         report.add(REMEMBERS, lambda: exercise.grade(_remembering(exercise.answer), seconds))
+        report.add(SPOILED, lambda: exercise.grade(_spoiled(exercise.answer), seconds))
     report.seconds = time.monotonic() - began
     return report
 
