@@ -82,6 +82,48 @@ def check(checked):
     f = _with_rule(_waves, lambda g: -g)
     if bool(checked(f, x, jax.random.key(7))):
         raise Failed("A gradient with the wrong sign passes.")
+    _three_directions(checked, x)
+
+
+def _three_directions(checked, x):
+    """Where the function is called with real arrays, these show along how many directions it is measured."""
+    points, traced = [], []
+
+    def watched(y):
+        if isinstance(y, jax.core.Tracer):
+            traced.append(y)
+        else:
+            points.append(np.asarray(y, np.float64))
+        return _waves(y)
+
+    f = jax.custom_jvp(watched)
+    f.defjvp(lambda p, t: (_waves(*p), jnp.sum(jax.grad(_waves)(*p) * t[0])))
+    found = []
+    for seed in (0, 1):
+        points.clear()
+        checked(f, x, jax.random.key(seed))
+        if traced:  # mapped or jitted
+            return
+        found.append(_lines(points, np.asarray(x, np.float64)))
+    first, second = found
+    if len(first) < 3:
+        raise Failed(
+            "`f` is to be measured along three directions, each drawn by itself: with fewer, more wrong gradients pass.",
+            shown=[("directions", str(len(first)))],
+        )
+    if len(_lines([*first, *second], 0)) < len(first) + 3:
+        raise Failed("Another key does not give other directions: draw them from `key`.")
+
+
+def _lines(points, middle):
+    """Of points on lines through the middle one direction for each line."""
+    found = []
+    for point in points:
+        away = point - middle
+        length = np.linalg.norm(away)
+        if length > 0 and all(abs(away @ other) < 0.99 * length for other in found):
+            found.append(away / length)
+    return found
 
 
 exercise = Exercise(

@@ -10,7 +10,7 @@ from mlax_tutorial.checking.programs import fresh, under
 
 def solution(x, size):
     count = jnp.sum(x > 0)
-    places = jnp.flatnonzero(x > 0, size=size, fill_value=0)
+    places = jnp.flatnonzero(x > 0, size=size)
     return jnp.where(jnp.arange(size) < count, x[places], 0), count
 
 
@@ -102,7 +102,7 @@ exercise = Exercise(
     minutes=10,
     why="A fixed size and a true count replace every array whose length depends on values.",
     hints=(
-        "`jnp.flatnonzero(x > 0, size=size, fill_value=0)` gives places, in order. Which of them are real?",
+        "`jnp.flatnonzero(x > 0, size=size)` gives places, in order, and fills up with 0. Which of them are real?",
         "The first `jnp.sum(x > 0)` are real: `jnp.arange(size) < count` is their mask.",
         "`jnp.where(mask, x[places], 0)` keeps the dtype of `x`.",
     ),

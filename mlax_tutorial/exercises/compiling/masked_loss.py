@@ -55,6 +55,7 @@ def check(masked_loss):
         ("all rows count", case(4)),
         ("large logits, whose exponentials are too large for float32", case(4, scale=90)),
         ("zeros in the rows that do not count", case(2)),
+        ("a single row that counts", case(1)),
         ("the rows that count being the last ones", case(2, last=True)),
         ("label -1 in the rows that do not count", case(3, label=-1)),
         ("a label beyond the classes in the rows that do not count", case(3, label=7)),

@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.programs import fresh, under
 
 
 def solution(f, x):
@@ -97,6 +98,16 @@ def check(newton):
             failure.message = f"{reason}\n{failure.message}" if reason else failure.message
             raise
     checks.jaxpr(lambda x: newton(_two, x), x, requires=("while",), forbids=("scan",))
+    # A step of exp(x) is -1 from anywhere, so the zero moves with the start.
+    with under("`jax.jvp`"):
+        _, moved = jax.jvp(fresh(lambda x: newton(_tail, x)[0]), (x,), (np.float32(1),))
+    if not np.allclose(moved, 1, rtol=1e-3):
+        raise Failed(
+            "The values are right, but no derivative comes through the loop: is there a `stop_gradient` on the way?",
+            input="f(x) = exp(x), from x = 1: the derivative of the result in x",
+            expected=np.float32(1),
+            got=moved,
+        )
     rows = jax.device_put(np.float32([1, 40]))
     checks.works_under_vmap(lambda x: _arrays(newton(_two, x)), rows)
 

@@ -22,7 +22,8 @@ def solution(x, bound):
         largest = jnp.max(jnp.abs(c))
         unit = c / jnp.where(largest > 0, largest, 1)  # no entry above 1: its square is finite
         norm = jnp.sqrt(jnp.sum(unit * unit))
-        clipped = jnp.where(largest * norm > bound, unit * (bound / jnp.maximum(norm, 1)), c)
+        # Of zeros the norm is 0, and bound / norm infinite: `largest`, which is 0, is the smaller one.
+        clipped = unit * jnp.minimum(largest, bound / norm)
         return clipped.astype(c.dtype), jnp.zeros_like(bound)
 
     same.defvjp(forward, backward)
@@ -30,7 +31,7 @@ def solution(x, bound):
 
 
 def check(clip_slope):
-    x = jax.device_put(np.float32([[3, -1], [0.5, 20]]))
+    x = jax.device_put(np.float32([[3.3, -1], [0.5, 1e5]]))  # no numbers of half precision
     got = clip_slope(x, 1.0)
     try:
         checks.same(got, x, input={"x": x, "bound": 1.0}, rtol=0, atol=0)
@@ -51,12 +52,19 @@ def check(clip_slope):
         (large, 2.5, large / 2, "a cotangent of norm 5, and bound 2.5"),
         (large / 10, 1.0, large / 10, "a cotangent of norm 0.5, and bound 1"),
         (0 * large, 1.0, 0 * large, "a cotangent of zero"),
+        (0 * large + 0.5, 0.75, 0 * large + 0.375, "a cotangent of norm 1, all entries 0.5, and bound 0.75"),
+        (-abs(large), 1.0, -abs(large) / 5, "a cotangent of norm 5, all entries negative, and bound 1"),
     ]
     for c, bound, expected, shown in cases:
         slope = _back_through(clip_slope, x, bound, jax.device_put(c))
         norm = np.linalg.norm(c)
+        unclipped = "The cotangent goes through unclipped. Where is your rule used?"
+        if np.all(c == 0.5):
+            unclipped = "Long ones are clipped, but not this one, although its norm is above the bound, too."
+        elif np.all(c < 0):
+            unclipped = "Not clipped where all entries are negative: the largest *absolute* value counts."
         wrong = [
-            (c, "The cotangent goes through unclipped. Where is your rule used?"),
+            (c, unclipped),
             (
                 np.clip(c, -bound, bound),
                 "Each entry is clipped by itself: that bends the direction. Scale the whole.",
@@ -126,8 +134,16 @@ def check(clip_slope):
         input="a cotangent of norm 5e25, and bound 2.5",
     )
     half = jax.device_put(np.ones(3, jnp.bfloat16))
-    back = jax.jit(lambda x: _back_through(clip_slope, x, 1.0, x))
-    checks.returns(back, half, shape=(3,), dtype=jnp.bfloat16)
+    for bound, kind in ((1.0, "a Python number"), (jnp.float32(1), "a float32 array")):
+        back = jax.jit(lambda x, bound=bound: _back_through(clip_slope, x, bound, x))
+        try:
+            checks.returns(back, half, shape=(3,), dtype=jnp.bfloat16)
+        except Failed as failure:
+            failure.message = (
+                f"It happens where `x` is bfloat16 and the bound {kind}: the cotangent has the dtype of `x`.\n"
+                f"{failure.message}"
+            )
+            raise
 
 
 def _back_through(clip_slope, x, bound, c):

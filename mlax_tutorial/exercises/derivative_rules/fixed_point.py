@@ -232,10 +232,37 @@ def check(fixed_point):
             f"For an `x` of {size} numbers the gradient makes a matrix of {size} rows. The gradient is right, and the matrix too "
             "large for a long `x`. The second cotangent of the pullback is the product with `u`, so the loop for $u$ needs no matrix."
         )
-    # Turns for ever: the loop must end all the same. How often it turned is not asked.
-    turning = jax.jit(lambda a, x: a * jnp.array([-x[1], x[0]]))
-    turned = np.asarray(fixed_point(turning, *jax.device_put((np.float32(1), np.float32([1, 0])))))
-    checks.same(np.abs(turned).sum(), np.float32(1), input="f turns x by a right angle")
+    _ends(fixed_point)
+
+
+def _ends(fixed_point):
+    """Each round adds `a`: the result tells how many there were. One more or fewer is not asked about."""
+    start = np.float32([-1, -1])
+    with under("`jax.jit`"):
+        adding = jax.jit(lambda a: fixed_point(lambda a, x: a + x, a, jax.device_put(start)))
+    for a, most, reason in (
+        (1.0, 1000, "Nothing settles here, so the loop ends after 1000 rounds."),
+        (
+            -1.5e-6,
+            1000,
+            "All move by more than the tolerance in each round, so the loop ends after 1000 rounds.",
+        ),
+        (
+            7e-7,
+            1,
+            "From the first round on nothing moves by more than 1e-6 times the largest entry, so the loop should end. The "
+            "largest is that of the absolute values.",
+        ),
+    ):
+        a = np.float32(a)
+        got = np.asarray(adding(a), np.float64)
+        rounds = (got[0] + 1) / np.float64(np.float32(-1) + a + np.float32(1))
+        if not abs(rounds - most) < 3:
+            raise Failed(
+                f"{reason} Yours takes {rounds:.0f}.",
+                input=f"f(a, x) = a + x from x = [-1, -1], with a = {a:g}",
+                got=jax.device_put(np.float32(got)),
+            )
 
 
 exercise = Exercise(

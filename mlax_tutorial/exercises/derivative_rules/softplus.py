@@ -60,6 +60,16 @@ def check(softplus):
     with under("`jax.jvp`"):
         _, forward = jax.jvp(fresh(softplus), (jnp.float32(1.0),), (jnp.float32(3.0),))
     checks.same(forward, jnp.float32(3 / (1 + np.exp(-1))), where="in forward mode, for a tangent of 3")
+    with under("`jax.jvp` of `jax.jvp`"):
+        _, twice = jax.jvp(
+            lambda x: jax.jvp(fresh(softplus), (x,), (jnp.float32(1),))[1],
+            (jnp.float32(1.0),),
+            (jnp.float32(1.0),),
+        )
+    slope = 1 / (1 + np.exp(-1))
+    checks.same(
+        twice, jnp.float32(slope * (1 - slope)), where="in the second derivative, in forward mode twice"
+    )
     matrix = jax.device_put(np.array([[1, -2, 30], [0, 100, -100]], np.float32))
     right = jax.jit(lambda x: jnp.logaddexp(x, 0.0))
     checks.same(softplus(matrix), right(matrix), input={"x": matrix}, rtol=1e-4)

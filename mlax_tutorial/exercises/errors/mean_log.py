@@ -49,7 +49,15 @@ def check(mean_log):
         (jnp.array([[1.0, -2.0], [0.0, 3.0]]), 2),
     ):
         error, _ = mean_log(x)
-        note = error.get() or ""
+        try:
+            note = error.get() or ""
+        except (LookupError, ValueError) as missing:
+            raise Failed(
+                "The note cannot be written: its template asks for a value that `checkify.check` is not given. Hand it over "
+                "by name, as `bad=bad`.",
+                input={"x": x},
+                shown=[("error", f"{type(missing).__name__}: {missing}")],
+            ) from None
         if re.search(rf"(?<!\d){number} elements are not positive", note):
             continue
         shown = {"input": {"x": x}, "expected": f"{number} elements are not positive", "got": note or None}

@@ -9,7 +9,7 @@ from mlax_tutorial.checking import Exercise, Failed, checks, inputs
 
 def solution(state, x):
     largest = jnp.maximum(state["largest"], jnp.max(jnp.abs(x)))
-    result = jnp.where(largest > 0, x / jnp.where(largest > 0, largest, 1.0), 0.0)
+    result = x / jnp.where(largest > 0, largest, 1.0)  # as long as it is 0, so is x
     return {"count": state["count"] + 1, "largest": largest}, result
 
 

@@ -137,6 +137,11 @@ def check(jit_method):
     )
     rows = Line(jnp.ones((2, 3)), 0.0).at(jnp.arange(3.0))
     checks.same(rows, jnp.tile(jnp.arange(3.0), (2, 1)), input="an attribute that is a matrix")
+    checks.same(
+        Line(1e6, 0.3).at(jnp.float32(0.7)),
+        jnp.float32(700_000.3),
+        input="a line with slope = 1e6 and offset = 0.3, at(0.7): large numbers, and such as have many digits",
+    )
 
 
 exercise = Exercise(

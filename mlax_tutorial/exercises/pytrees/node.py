@@ -16,7 +16,7 @@ def solution(cls):
         attributes = vars(item)
         children = [(jax.tree_util.GetAttrKey(name), attributes[name]) for name in cls.children]
         static = [pair for pair in attributes.items() if pair[0] not in cls.children]
-        return children, tuple(sorted(static, key=lambda pair: pair[0]))
+        return children, tuple(sorted(static))  # by the names: no two are equal
 
     def unflatten(static, children):
         item = object.__new__(cls)
@@ -310,6 +310,15 @@ def _transformed(Linear, kernel, bias):
     gradient = _attempt(lambda: jax.grad(jitted)(layer, x), "Under `jax.grad` it failed.")
     if not isinstance(gradient, Linear):
         raise Failed("The gradient of an object should be an object of the same class.", got=gradient)
+    expected = np.outer(x, np.ones(3, np.float32)), np.ones(3, np.float32)
+    try:
+        checks.same((gradient.kernel, gradient.bias), jax.device_put(expected))
+    except Failed as failure:
+        failure.message = (
+            "The gradient comes back as an object, but not with the right numbers: hand on the children as they are, when "
+            f"it is taken apart and when it is put together.\n{failure.message}"
+        )
+        raise
     many = Linear(*jax.device_put((np.stack([kernel] * 2), np.stack([bias] * 2))), "first")
     got = _attempt(lambda: jax.vmap(jitted, in_axes=(0, None))(many, x), "Under `jax.vmap` it failed.")
     checks.same(got, jax.device_put(np.stack([jitted(layer, x)] * 2)), where="under `jax.vmap`")

@@ -67,6 +67,14 @@ def check(clean):
             many = f"There are {len(found)} values" if len(found) > 1 else "There is one value"
             first = found[0]
             raise Failed(f"{many} inside that are not {dtype}. {_why_stray(clean, first, x)}", shown=[("strays", "\n".join(found))], **shown)  # fmt: skip
+    few = jax.device_put(entries[:3, :2])
+    weights = np.exp(-np.arange(3) / 3)[:, None]
+    expected = np.float32(np.maximum(entries[:3, :2] * weights / math.sqrt(2), 0))
+    try:
+        checks.same(clean(few), jax.device_put(expected))
+    except Failed as failure:
+        failure.message = f"It happens with an x of shape (3, 2): n and d are the sizes of `x`, whatever they are.\n{failure.message}"
+        raise
 
 
 def _found(clean, x, dtype):

@@ -61,6 +61,7 @@ def solution(function):
 def check(inverse):
     numbers = np.float32([[0.25, -0.5, 1.5], [0.25, 0.5, 1.5], [2.0, -4.0, 0.5], [1.0, 0.0, -1.0]])
     x, positive, outside, shift = jax.device_put(list(numbers))
+    large = jax.device_put(np.float32([1e5, -3e5, 7e6]))  # too large for float16
     several = "The last operation is undone first. Go through `jaxpr.eqns` from the end."
     from_outside = "Arrays found outside stand in `program.consts`, for the variables `jaxpr.constvars`."
     computed = (
@@ -79,7 +80,7 @@ def check(inverse):
         "x + 2": (lambda x: x + 2, x, "From y = x + 2 follows x = y - 2."),
         "x - 2": (lambda x: x - 2, x, "From y = x - 2 follows x = y + 2."),
         "x * 4": (lambda x: x * 4, x, "From y = x * 4 follows x = y / 4."),
-        "x / 4": (lambda x: x / 4, x, "From y = x / 4 follows x = y * 4."),
+        "x / 4": (lambda x: x / 4, large, "From y = x / 4 follows x = y * 4."),
         "4 * x": (lambda x: 4 * x, x, "The unknown may be the second input as well."),
         "2 - x": (lambda x: 2 - x, x, swapped["2 - x"]),
         "3 / x": (lambda x: 3 / x, x, swapped["3 / x"]),
@@ -87,6 +88,7 @@ def check(inverse):
         "jnp.log(jnp.exp(x) / 2 + 1)": (lambda x: jnp.log(jnp.exp(x) / 2 + 1), x, several),
         "x": (lambda x: x, x, "A function without equations returns its argument."),
         "x * w + b, with arrays w and b from outside": (lambda x: x * outside + shift, x, from_outside),
+        "x / w, with an array w from outside": (lambda x: x / large, x, from_outside),
         "1 - jnp.tanh(-x / 4) * 3": (lambda x: 1 - jnp.tanh(-x / 4) * 3, x, several),
         "x * jnp.exp(b), with an array b from outside": (lambda x: x * jnp.exp(shift), x, computed),
         "jnp.exp(x) - jnp.tanh(b) * b, with an array b from outside": (

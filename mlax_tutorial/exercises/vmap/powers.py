@@ -30,7 +30,7 @@ def _in_numpy(matrices, exponents):
 
 def _thirds(number):
     """Matrices whose third power is the identity, so that all powers are exact, and every bit of an exponent counts."""
-    return jax.device_put(np.float32([[[0, -1], [1, -1]]] * number))
+    return jax.device_put(np.float32([[[0, 1, 0], [0, 0, 1], [1, 0, 0]]] * number))
 
 
 def check(powers):

@@ -77,3 +77,39 @@ def by_signs(f, x, key):
 @answers.wrong()
 def one_sided(f, x, key):
     return by_steps(1e-1, 0.03, both=False)(f, x, key)
+
+
+@answers.wrong("along three directions")
+def twice(f, x, key):
+    for each in jax.random.split(key):
+        t, h = jax.random.normal(each, x.shape), 1e-2
+        if abs((f(x + h * t) - f(x - h * t)) / (2 * h) - jnp.sum(jax.grad(f)(x) * t)) > 0.03:
+            return False
+    return True
+
+
+@answers.wrong("along three directions")
+def one_direction_three_times(f, x, key):
+    t, h = jax.random.normal(key, x.shape), 1e-2
+    measured = [(f(x + h * t) - f(x - h * t)) / (2 * h) for _ in range(3)]
+    return all(abs(one - jnp.sum(jax.grad(f)(x) * t)) < 0.03 for one in measured)
+
+
+@answers.wrong("Another key does not give")
+def a_key_of_its_own(f, x, key):
+    return by_steps(1e-2, 0.03)(f, x, jax.random.key(3))
+
+
+answers.equivalent(
+    "(jax.grad(f)(x), 0.01) -> (jax.grad(f)(x), 0.02)",
+    "abs(measured - jnp.sum(gradient * t)) > 0.03 -> abs(measured - jnp.sum(gradient * t)) > 0.06",
+    because="the size of the step and the tolerance are the reader's choice, and these find what is wrong, too",
+)
+answers.equivalent(
+    "jax.random.split(key, 3) -> jax.random.split(key, 4)",
+    because="one direction more finds all that three find",
+)
+answers.equivalent(
+    "abs(measured - jnp.sum(gradient * t)) > 0.03 -> abs(measured - jnp.sum(gradient * t)) >= 0.03",
+    because="a difference of exactly 0.03 does not come about",
+)

@@ -76,3 +76,18 @@ def by_a_loop(f, x):
 def by_differences(f, x):
     h = 1e-3
     return jnp.stack([(f(x + h * t) - f(x)) / h for t in jnp.eye(len(x))], axis=1)
+
+
+answers.equivalent(
+    "x.size <= result.size -> x.size < result.size",
+    because="a square Jacobian needs as many runs in either mode",
+)
+answers.equivalent(
+    "jnp.eye(result.size, dtype=result.dtype) -> jnp.eye(result.size)",
+    "jnp.eye(x.size, dtype=x.dtype) -> jnp.eye(x.size)",
+    because="the task names no dtype, so vectors have the default one, and `jnp.eye` has it, too",
+)
+answers.equivalent(
+    "pullback(c)[0] -> pullback(c)[-1]",
+    because="a function of one argument has one cotangent",
+)

@@ -165,3 +165,6 @@ def half_turned_round(key, f, x, samples):
     half = jax.random.rademacher(key, (samples, (x.size + 1) // 2), x.dtype)
     signs = jnp.concatenate([half, -half], axis=1)[:, : x.size]
     return jnp.mean(samples_along(signs, f, x))
+
+
+answers.wrong("One number is asked for")(hutchinson_samples)

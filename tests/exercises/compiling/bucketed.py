@@ -222,3 +222,11 @@ def written_into_the_input(function):
         return result
 
     return call
+
+
+answers.equivalent(
+    "1 << (len(x) - 1).bit_length() -> 2 << (len(x) - 1).bit_length()",
+    "len(x) - 1 -> len(x) + 1",
+    "len(x) - 1 -> len(x) - 0",
+    because="these are powers of two that are large enough, eleven of them at most, and the smallest is far below 64",
+)

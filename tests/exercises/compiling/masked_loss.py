@@ -147,3 +147,25 @@ def where_argument_only(logits, labels, mask):
 @answers.wrong()
 def a_small_number_in_the_divisor(logits, labels, mask):
     return solution(logits, labels, mask) * mask.sum() / (mask.sum() + 1e-2)
+
+
+@answers.wrong("a single row that counts")
+def divides_by_two_at_least(logits, labels, mask):
+    return solution(logits, labels, mask) * jnp.minimum(1.0, jnp.sum(mask) / 2)
+
+
+answers.equivalent(
+    "jnp.where(mask, labels, 0) -> jnp.where(mask, labels, -1)",
+    "jnp.where(mask, labels, 0) -> jnp.where(mask, labels, 1)",
+    because="the loss of a row that does not count is replaced by 0, whatever its label",
+)
+answers.equivalent(
+    "jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1) -> "
+    "jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None])",
+    because="the last axis is the default, and here it is axis 1",
+)
+answers.equivalent(
+    "(:, 0) -> (:, -1)",
+    "(:, 0) -> (:, 1)",
+    because="there is one column, and an index beyond the end gives the last",
+)

@@ -147,3 +147,12 @@ def stops_at_forty_nine(f, x):
 
 with_or = loop_of_newton(lambda f, state: (jnp.abs(f(state[0])) > 1e-5) | (state[1] < 50), steps)
 answers.wrong()(with_or)
+
+
+stopped = loop_of_newton(goes_on, lambda f, state: lax.stop_gradient(steps(f, state)))
+answers.wrong("no derivative comes through")(stopped)
+
+answers.equivalent(
+    "jnp.abs(f(x)) > 1e-05 -> jnp.abs(f(x)) >= 1e-05",
+    because="a value of exactly 1e-5 does not come about",
+)

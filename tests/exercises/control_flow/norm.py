@@ -139,3 +139,10 @@ answers.right(lambda x: with_its_own_rule(x))
 def gradient_of_one_at_zero(x):
     squares = jnp.sum(x * x)
     return jnp.where(squares > 0, jnp.sqrt(jnp.where(squares > 0, squares, 1.0)), jnp.sum(x))
+
+
+answers.equivalent(
+    "jnp.where(squares > 0, squares, 1.0) -> jnp.where(squares > 0, squares, 0.0)",
+    "jnp.where(squares > 0, squares, 1.0) -> jnp.where(squares > 0, squares, 2.0)",
+    because="both `where`s leave out what comes of that number, the outer one its root and the inner one its derivative",
+)

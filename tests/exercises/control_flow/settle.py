@@ -132,3 +132,9 @@ def too_patient(a):
         return jnp.where(jnp.abs(x * x - a) > 1e-6 * a, 0.5 * (x + a / x), x), None
 
     return lax.scan(body, a, length=20)[0]
+
+
+answers.equivalent(
+    "jnp.abs(x * x - a) > 0.0001 * a -> jnp.abs(x * x - a) >= 0.0001 * a",
+    because="that both sides are equal does not come about",
+)

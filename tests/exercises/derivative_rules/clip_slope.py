@@ -194,3 +194,34 @@ def slope_of_the_bound(x, bound):
         ),
     )
     return same(x, bound)
+
+
+def by_parts(largest=lambda c: jnp.max(jnp.abs(c)), least=0.0, size=jnp.multiply, cast=True):
+    """With an outer `where`, and a part that is changed."""
+
+    @jax.custom_vjp
+    def clip_slope(x, bound):
+        return x
+
+    def backward(bound, c):
+        most = largest(c)
+        unit = c / jnp.where(most > least, most, 1)
+        norm = jnp.sqrt(jnp.sum(unit * unit))
+        clipped = jnp.where(size(most, norm) > bound, unit * (bound / jnp.maximum(norm, 1)), c)
+        return clipped.astype(c.dtype) if cast else clipped, jnp.zeros_like(bound)
+
+    clip_slope.defvjp(lambda x, bound: (x, bound), backward)
+    return clip_slope
+
+
+answers.right(by_parts())
+answers.wrong("the largest *absolute* value counts")(by_parts(largest=jnp.max))
+answers.wrong("Long ones are clipped, but not this one")(by_parts(least=1.0))
+answers.wrong("Long ones are clipped, but not this one")(by_parts(size=jnp.divide))
+answers.wrong("the bound a float32 array")(by_parts(cast=False))
+answers.wrong("On the way forward")(lambda x, bound: by_parts()(x.astype(jnp.float16).astype(x.dtype), bound))
+
+answers.equivalent(
+    "jnp.where(largest > 0, largest, 1) -> jnp.where(largest > 0, largest, 2)",
+    because="it divides zeros only",
+)

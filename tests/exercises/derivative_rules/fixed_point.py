@@ -292,3 +292,49 @@ def last_round_only(f, a, x):
         state,
     )[0]
     return f(a, lax.stop_gradient(solution))
+
+
+def with_loop(**settings):
+    def fixed_point(f, a, x):
+        solve = jax.custom_vjp(lambda a, x: another_loop(lambda x: f(a, x), x, **settings))
+        solve.defvjp(
+            lambda a, x: (solve(a, x), (a, solve(a, x))),
+            lambda kept, c: (solved(f, *kept, c)[0], jnp.zeros_like(kept[1])),
+        )
+        return solve(a, x)
+
+    return fixed_point
+
+
+def another_loop(step, x, rounds=1000, tolerance=1e-6, moved=jnp.subtract, size=jnp.abs):
+    def going(state):
+        x, before, count = state
+        return (jnp.max(jnp.abs(moved(x, before))) > tolerance * jnp.max(size(x))) & (count < rounds)
+
+    return lax.while_loop(going, lambda state: (step(state[0]), state[0], state[2] + 1), (step(x), x, 1))[0]
+
+
+answers.right(with_loop())
+answers.wrong("Nothing settles here")(with_loop(rounds=500))
+answers.wrong("Nothing settles here")(with_loop(rounds=2000))
+answers.wrong("so the loop should end")(with_loop(moved=jnp.add))
+answers.wrong("so the loop should end")(with_loop(tolerance=0.0))
+answers.wrong("so the loop should end")(with_loop(size=lambda x: x))
+answers.wrong("All move by more than the tolerance")(with_loop(tolerance=2e-6))
+
+answers.equivalent(
+    "lax.while_loop(going, body, (step(x), x, 1))[0] -> lax.while_loop(going, body, (step(x), x, 1))[1]",
+    because="the last two differ by less than the tolerance",
+)
+answers.equivalent(
+    "moved > 1e-06 * jnp.max(jnp.abs(x)) -> moved >= 1e-06 * jnp.max(jnp.abs(x))",
+    because="both are equal where all is zero, and there further rounds change nothing",
+)
+answers.equivalent(
+    "rounds < 1000 -> rounds <= 1000",
+    "rounds < 1000 -> rounds < 999",
+    "rounds < 1000 -> rounds < 1001",
+    "(step(x), x, 1) -> (step(x), x, 0)",
+    "(step(x), x, 1) -> (step(x), x, 2)",
+    because="a right answer may take a last round of its own, so one more or fewer than 1000 is not asked about",
+)

@@ -146,3 +146,12 @@ def _by_columns(x):
 
 
 answers.wrong()(jax.jit(checkify.checkify(_by_columns)))
+
+
+def _without_its_value(x):
+    bad = jnp.sum(x <= 0)
+    checkify.check(bad == 0, "{bad} elements are not positive")
+    return jnp.mean(jnp.log(x))
+
+
+answers.wrong("The note cannot be written")(jax.jit(checkify.checkify(_without_its_value)))

@@ -116,3 +116,9 @@ def takes_by_default_of_brackets(table, i):
 def one_too_many_below(table, i):
     n = len(table)
     return jnp.where((i >= -n - 1) & (i < n), jnp.asarray(table)[i], jnp.nan)
+
+
+answers.equivalent(
+    "jnp.asarray(table).at[i].get(mode='fill', fill_value=jnp.nan) -> jnp.asarray(table).at[i].get(mode='fill')",
+    because="for floats NaN is the default",
+)

@@ -137,3 +137,9 @@ def counts_outside(state, x):
 def largest_is_weak(state, x):
     new, result = solution(state, x)
     return {**new, "largest": jnp.asarray(float(new["largest"]))}, result
+
+
+answers.equivalent(
+    "jnp.where(largest > 0, largest, 1.0) -> jnp.where(largest > 0, largest, 2.0)",
+    because="it divides zeros only",
+)

@@ -207,3 +207,11 @@ def borrowed(method):
         return pure(vars(self), arguments)
 
     return jitted
+
+
+@answers.wrong("large numbers")
+def in_half_precision(method):
+    def half(self, *arguments):
+        return method(self, *arguments).astype(jnp.float16).astype(jnp.float32)
+
+    return solution(half)

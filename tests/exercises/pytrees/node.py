@@ -393,3 +393,20 @@ def with_a_class_for_the_rest(cls):
 
 
 answers.right(functools.partial(lambda register, cls: register(cls), with_functions))
+
+
+def stops(cls, item):
+    children, static = apart(cls, item)
+    traced = [isinstance(child, jax.core.Tracer) for _, child in children]
+    stop = jax.lax.stop_gradient
+    return [
+        (key, stop(child) if t else child) for (key, child), t in zip(children, traced, strict=True)
+    ], static
+
+
+answers.wrong("not with the right numbers")(by(stops, together))
+
+answers.equivalent(
+    "zip(cls.children, children, strict=True) -> zip(cls.children, children)",
+    because="JAX hands in as many children as it was given",
+)

@@ -202,3 +202,12 @@ def uniform_noise(key, images):
     flip, noise = jax.random.split(key)
     flip = jax.random.bernoulli(flip, 0.5, (len(images), 1, 1))
     return jnp.where(flip, images[:, :, ::-1], images) + jax.random.uniform(noise, images.shape) * 0.1
+
+
+answers.wrong("All sizes come from")(split_with(flip_shape=(64, 1, 1)))
+answers.wrong("All sizes come from")(split_with(noise_shape=(64, 4, 5)))
+
+answers.equivalent(
+    "images + 0.1 * jax.random.normal(noise_key, images.shape) -> images - 0.1 * jax.random.normal(noise_key, images.shape)",
+    because="normal noise is as often positive as negative, so its sign does not matter",
+)

@@ -153,3 +153,9 @@ def bar_of_another_run(key, n):
     one, two = jax.random.split(key)
     estimate = whole_square(one, n)[0]
     return estimate, jnp.abs(estimate - whole_square(two, n)[0]) * 3
+
+
+answers.equivalent(
+    "x ** 2 + y ** 2 < 1 -> x ** 2 + y ** 2 <= 1",
+    because="next to no point falls on the circle itself",
+)

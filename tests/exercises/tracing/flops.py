@@ -175,3 +175,9 @@ def by_cases(jaxpr):
 
 answers.right(lambda jaxpr: np.int64(with_a_stack(jaxpr)))
 answers.right(lambda jaxpr: float(with_a_stack(jaxpr)))
+
+
+answers.equivalent(
+    "equation.outvars[0] -> equation.outvars[-1]",
+    because="a product has one result",
+)

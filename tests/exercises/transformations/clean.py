@@ -112,3 +112,21 @@ def in_float32_row_by_row(x):
     n, d = x.shape
     rows = [jnp.float32(math.exp(-i / n) / math.sqrt(d)) * x[i] for i in range(n)]
     return jax.nn.relu(jnp.stack(rows)).astype(x.dtype)
+
+
+@answers.wrong("n and d are the sizes")
+def of_four_rows(x):
+    weights = jnp.asarray(np.exp(-np.arange(4) / 4), x.dtype)[: len(x), None]
+    return jax.nn.relu(x * weights / math.sqrt(x.shape[1]))
+
+
+@answers.wrong("n and d are the sizes")
+def of_three_columns(x):
+    n = len(x)
+    return jax.nn.relu(x * jnp.asarray(np.exp(-np.arange(n) / n) / math.sqrt(3), x.dtype)[:, None])
+
+
+answers.equivalent(
+    "scaled > 0 -> scaled >= 0",
+    because="0 is replaced by 0",
+)

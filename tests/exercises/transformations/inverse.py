@@ -218,3 +218,23 @@ def refusing_without_a_word(function):
         raise NotImplementedError
 
     return back
+
+
+@answers.wrong("It happens with x / 4.")
+def in_half_precision(function):
+    return lambda y: solution(function)(y).astype(jnp.float16).astype(y.dtype)
+
+
+answers.equivalent(
+    "zip(jaxpr.constvars, program.consts, strict=True) -> zip(jaxpr.constvars, program.consts)",
+    "zip(equation.outvars, outputs, strict=True) -> zip(equation.outvars, outputs)",
+    because="there are as many values as variables",
+)
+answers.equivalent(
+    "jaxpr.outvars[0] -> jaxpr.outvars[-1]",
+    because="the function has one result",
+)
+answers.equivalent(
+    "unknown[0] -> unknown[-1]",
+    because="one input is unknown, or the equation was refused",
+)

@@ -141,3 +141,11 @@ def clipped_losses(loss, params, x, labels, bound):
         return jnp.mean(jnp.minimum(losses, bound))
 
     return jax.grad(total)(params)
+
+
+answers.equivalent(
+    "jnp.maximum(norm, 1e-12) -> norm",
+    "jnp.maximum(norm, 1e-12) -> jnp.maximum(norm, 0.0)",
+    "jnp.maximum(norm, 1e-12) -> jnp.maximum(norm, 2e-12)",
+    because="a gradient of zero stays zero with any factor from 0 to 1, and the smaller of 1 and infinity is 1",
+)

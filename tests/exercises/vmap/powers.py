@@ -151,3 +151,11 @@ def too_few_bits(matrices, exponents):
 def through_numpy(matrices, exponents):
     powers = [np.linalg.matrix_power(m, int(e)) for m, e in zip(np.asarray(matrices), exponents, strict=True)]
     return jnp.asarray(np.stack(powers))
+
+
+answers.wrong("TypeError")(powers_with(start=lambda matrix: jnp.eye(2)))
+
+answers.equivalent(
+    "jnp.eye(len(matrix), dtype=matrix.dtype) -> jnp.eye(len(matrix))",
+    because="the task names no dtype, so matrices have the default one, and `jnp.eye` has it, too",
+)

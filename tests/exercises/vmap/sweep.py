@@ -109,3 +109,10 @@ def new_keys_for_each_rate(train, keys, rates):
         return jax.vmap(lambda key: train(jax.random.fold_in(key, i), rate))(keys)
 
     return jax.vmap(run)(jnp.arange(len(rates)), rates)
+
+
+answers.equivalent(
+    "(0, None) -> (-1, None)",
+    "(None, 0) -> (None, -1)",
+    because="keys and rates have one axis, so that the first is the last",
+)
