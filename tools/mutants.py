@@ -4,8 +4,9 @@
 
 A *mutant* is the solution with one step: an operator, a number or a comparison exchanged, an argument left out, a size replaced by
 the one that it has in the check, a function that narrows or widens left out, a random key used twice; or its result without a
-gradient, rounded to half precision, remembered from the first call, or with a NaN in it. One that passes its check shows a hole in it, unless no check
-could tell it from the solution. Then the exercise's answers say so (``answers.equivalent("mutant", …, because="…")``), in
+gradient, rounded to half precision, remembered from the first call, or with a NaN in it; or, where the task promises any pytree,
+a solution that knows dicts, lists and tuples alone. A mutant that passes its check shows a hole in it, unless no check could tell
+it from the solution. Then the exercise's answers say so (``answers.equivalent("mutant", …, because="…")``), in
 `tests/exercises/CHAPTER/EXERCISE.py`. Every other survivor is an error, and so is a note that no survivor needs.
 
 What was found is noted in `book/_mutants.json`, for the page *Status*; with ``--check`` nothing is written, and another number than
@@ -25,6 +26,7 @@ import json
 import linecache
 import math
 import multiprocessing
+import re
 import sys
 import textwrap
 import time
@@ -35,7 +37,7 @@ import numpy as np
 
 from mlax_tutorial.checking import catalog, devices, reader
 from mlax_tutorial.checking.outcome import NOT_GRADED, PASSED
-from tools.notebooks import record
+from tools.notebooks import exercises, record, sources
 from tools.notebooks.places import Book
 
 OTHER = {
@@ -80,11 +82,12 @@ MODULES = {
 
 
 # Steps that change something only when the mutant runs, or nothing at all.
-NO_GRADIENT, ROUNDED, REMEMBERS, SPOILED = LATE = (
+NO_GRADIENT, ROUNDED, REMEMBERS, SPOILED, PLAIN = LATE = (
     "without a gradient",
     "rounded to float16",
     "remembers its first result",
     "the last number is NaN",
+    "knows only dicts, lists and tuples",
 )
 
 
@@ -302,6 +305,26 @@ def _spoiled(function):
     return spoiled
 
 
+def _plain(function):
+    """A function that knows no trees but plain ones."""
+
+    def look(tree):
+        if isinstance(tree, dict | list | tuple):
+            changed.append(type(tree))
+        if type(tree) in (dict, list, tuple):
+            for part in tree.values() if isinstance(tree, dict) else tree:
+                look(part)
+        elif not (callable(tree) or jax.tree_util.all_leaves([tree])):
+            raise TypeError(f"a tree of another kind: {type(tree).__name__}")
+
+    @functools.wraps(function)
+    def plain(*args, **kwargs):
+        look((args, kwargs))
+        return function(*args, **kwargs)
+
+    return plain
+
+
 def _equal(one, other):
     if one.dtype != other.dtype:
         return False
@@ -349,11 +372,12 @@ def examine(names):
         jax.config.update("jax_num_cpu_devices", chosen[0].devices)
         devices.inside = reader.waits = True
     jax.config.update("jax_disable_most_optimizations", True)
-    return [report_on(exercise, f"{chapter}.{exercise.name}") for exercise in chosen]
+    tasks = dict(exercises.tasks(sources.read(Book(), chapter).cells))
+    return [report_on(one, f"{chapter}.{one.name}", tasks[one.name]) for one in chosen]
 
 
-def report_on(exercise, name):
-    """The `Report` on an exercise; without mutants where its solution is a value."""
+def report_on(exercise, name, task=""):
+    """The `Report` on an exercise that asks for ``task``; without mutants where its solution is a value."""
     function = reader.underlying(exercise.answer)
     began, report = time.monotonic(), Report(name)
     if not (inspect.isfunction(function) or inspect.isclass(function)):
@@ -368,6 +392,8 @@ def report_on(exercise, name):
     if inspect.isfunction(function):
         report.add(REMEMBERS, lambda: exercise.grade(_remembering(exercise.answer), seconds))
         report.add(SPOILED, lambda: exercise.grade(_spoiled(exercise.answer), seconds))
+        if re.search(r"\b(any (py)?tree|is a pytree)\b", task):
+            report.add(PLAIN, lambda: exercise.grade(_plain(exercise.answer), seconds))
     report.seconds = time.monotonic() - began
     return report
 

@@ -16,7 +16,7 @@ MOST = 4  # kinds of calls that are looked at
 
 
 class Calls:
-    """The calls that a check made: their arguments, arrays by shape and dtype; of each kind the first."""
+    """The calls that a check made: their arguments, arrays by shape and dtype; of each kind the first, and words by themselves."""
 
     def __init__(self):
         self.kinds, self.arguments = set(), []
@@ -26,7 +26,7 @@ class Calls:
             return
         leaves, structure = jax.tree.flatten((args, kwargs))
         shapes = [jax.ShapeDtypeStruct(x.shape, x.dtype) if is_array(x) else x for x in leaves]
-        kind = str(structure), tuple((x.shape, x.dtype) if is_array(x) else type(x) for x in leaves)
+        kind = str(structure), tuple(_kind(x) for x in leaves)
         if kind not in self.kinds:
             self.kinds.add(kind)
             self.arguments.append(jax.tree.unflatten(structure, shapes))
@@ -84,6 +84,13 @@ class _Traced:
         narrowest = min(inside, key=_bits, default=None)
         self.bits = _bits(narrowest)
         self.narrowest = getattr(narrowest, "dtype", None)
+
+
+def _kind(leaf):
+    """What decides about the program: a word chooses a way, a number may be any."""
+    if is_array(leaf):
+        return leaf.shape, leaf.dtype
+    return leaf if isinstance(leaf, str) else type(leaf)
 
 
 def _place(path):

@@ -1,5 +1,7 @@
 """One step of gradient descent."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +22,11 @@ def _line(params, batch):
     x, y = batch
     error = x @ params["w"] + params["b"].astype(x.dtype) - y
     return jnp.mean(error**2), {"worst": jnp.max(jnp.abs(error)), "rows": jnp.float32(len(y))}
+
+
+class Line(NamedTuple):
+    slope: jax.Array
+    offset: jax.Array
 
 
 def check(step):
@@ -75,13 +82,16 @@ def check(step):
             "With a `rate` that is an array (float32), the parameter `b` comes back as float32. A Python number is "
             "weak, an array is not: cast to the parameter's own dtype.",
         )
-    nested = jax.device_put({"layers": [np.ones(2, np.float32), (np.ones(2, np.float32),)]})
+    ones = np.ones(2, np.float32)
+    nested = jax.device_put({"layers": [ones, (ones,)], "line": Line(ones, ones)})
 
     @jax.jit
     def of_a_tree(params, batch):
         return sum(jnp.sum(p**3) for p in jax.tree.leaves(params)) * batch, (batch, None)
 
-    with_tree = {"input": "parameters in nested dicts, lists and tuples, and extras in a tuple"}
+    with_tree = {
+        "input": "parameters in nested dicts, lists, tuples and a named tuple, and extras in a tuple"
+    }
     checks.same(step(of_a_tree, nested, 2.0, 0.5)[0], solution(of_a_tree, nested, 2.0, 0.5)[0], **with_tree)
     with under("`jax.jit`"):
         jitted = jax.jit(fresh(step), static_argnums=0)(_line, params, batch, 0.1)

@@ -1,6 +1,7 @@
 """The gradient of a fixed point."""
 
 import re
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -57,6 +58,11 @@ def _linear(a, x):
 @jax.jit
 def _curved(a, x):
     return jnp.tanh(a * jnp.roll(x, 1) + 0.5)
+
+
+class Line(NamedTuple):
+    slope: jax.Array
+    offset: jax.Array
 
 
 _EXPLAINED = (
@@ -174,27 +180,31 @@ def check(fixed_point):
             "The jaxpr of your function holds `scan`: a `lax.scan`, or a `fori_loop` of known length, which turns as often as it was "
             "told. A `while_loop` stops when nothing moves any more."
         )
-    weight_slow, zeros, c_slow = jax.device_put((np.float32(0.97), np.float32([0, 0]), np.float32([1, 2])))
-    slope, _, slow = gradient(jax.jit(lambda a, x: a * x + 0.03), weight_slow, zeros, c_slow)
+    line, zeros, c_slow = jax.device_put(
+        (Line(np.float32(0.97), np.float32(0.03)), np.float32([0, 0]), np.float32([1, 2]))
+    )
+    slope, _, slow = gradient(jax.jit(lambda a, x: a.slope * x + a.offset), line, zeros, c_slow)
     checks.same(
         slow,
         np.ones(2, np.float32),
         rtol=0,
         atol=1e-4,
-        input="f(a, x) = 0.97 x + 0.03, which takes some hundred rounds",
+        input="f(a, x) = a.slope * x + a.offset, of a named tuple, 0.97 and 0.03, which takes some hundred rounds",
     )
-    expected_slow = jax.device_put(np.float32(100))  # 3 x / (1 - a), at x = 1
+    expected_slow = jax.device_put(
+        Line(np.float32(100), np.float32(100))
+    )  # 3 x / (1 - slope) and 3 / (1 - slope), at x = 1
     compare(
         slope,
         expected_slow,
         [
             (
-                slope if float(slope) < 98 else 0.0,
+                slope if float(slope.slope) < 98 else 0.0,
                 "The gradient is too small: the loop for $u$ ends long before $u$ has settled.",
             )
         ],
         rtol=1e-2,
-        input="f(a, x) = a * x + 0.03 at a = 0.97: the gradient in `a` of x[0] + 2 * x[1]",
+        input="f(a, x) = a.slope * x + a.offset, 0.97 and 0.03: the gradient in `a` of x[0] + 2 * x[1]",
     )
     slope, _, _ = gradient(_curved, weight, x, np.float32(1e-6) * np.asarray(c))
     slope = jax.device_put(np.float32(1e6) * np.asarray(slope))

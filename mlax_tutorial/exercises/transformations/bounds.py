@@ -130,6 +130,8 @@ def check(bounds):
                     **shown,
                 )
         bottom, top = np.asarray(bottom), np.asarray(top)
+        if np.isnan(bottom).any() or np.isnan(top).any():
+            raise Failed(f"A bound is NaN.{for_this_case(reason)}", expected=expected, got=got, **shown)
         slack = 3e-5 * (1 + np.abs(np.asarray(expected)).max())
         if np.any(bottom > top + slack):
             raise Failed(

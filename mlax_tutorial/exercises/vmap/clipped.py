@@ -1,5 +1,7 @@
 """Clip the gradient of each example."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +47,11 @@ def _by_hand(params, x, labels, bound):
     scale = np.minimum(1, bound / norm)
     layer = {"kernel": np.mean((scale * slope)[:, None] * x, axis=0)[:, None], "bias": np.mean(scale * slope)}
     return jax.device_put(jax.tree.map(np.float32, {"layer": layer, "scale": np.mean(scale * error * score)}))
+
+
+class Line(NamedTuple):
+    slope: jax.Array
+    offset: jax.Array
 
 
 def check(clipped):
@@ -158,6 +165,19 @@ def check(clipped):
         rtol=1e-3,
         atol=1e-5,
         input="the same loss, of seventeen examples",
+    )
+
+    @jax.jit
+    def of_a_line(line, x, label):
+        return jnp.sum(line.slope * x + line.offset) * label
+
+    line = jax.device_put(Line(np.ones(3, np.float32), np.float32(2)))
+    checks.same(
+        clipped(of_a_line, line, x, labels, bound),
+        solution(of_a_line, line, x, labels, bound),
+        rtol=1e-3,
+        atol=1e-5,
+        input="parameters in a named tuple",
     )
     sizes = []
     for n in (2, 9):

@@ -99,6 +99,19 @@ def gradient_of_the_batch(loss, params, batch, rate):
     return jax.tree.map(lambda p, g: p - rate * jnp.sign(g), params, slopes), value, extras
 
 
+@answers.wrong("missing 1 required positional argument: 'offset'")
+def knows_plain_trees(loss, params, batch, rate):
+    def moved(p, slope):
+        if isinstance(p, dict):
+            return {name: moved(p[name], slope[name]) for name in p}
+        if isinstance(p, (list, tuple)):
+            return type(p)([moved(a, b) for a, b in zip(p, slope)])
+        return (p - rate * slope).astype(p.dtype)
+
+    (value, extras), slopes = jax.value_and_grad(loss, has_aux=True)(params, batch)
+    return moved(params, slopes), value, extras
+
+
 @answers.wrong()
 def only_one_level_deep(loss, params, batch, rate):
     (value, extras), slopes = jax.value_and_grad(loss, has_aux=True)(params, batch)

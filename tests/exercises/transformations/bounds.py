@@ -237,6 +237,12 @@ def bounds_or_a_bare_refusal(function, low, high):
     raise NotImplementedError
 
 
+@answers.wrong("A bound is NaN.")
+def zero_by_zero(function, low, high):
+    bottom, top = solution(function, low, high)
+    return bottom * (top - bottom) / (top - bottom), top
+
+
 @answers.wrong()
 def a_little_too_tight(function, low, high):
     bottom, top = solution(function, low, high)

@@ -134,6 +134,19 @@ def for_this_tree_only(loss, params, x, labels, bound):
     return solution(loss, params, x, labels, bound)
 
 
+@answers.wrong("missing 1 required positional argument: 'offset'")
+def knows_plain_trees(loss, params, x, labels, bound):
+    def averaged(tree):
+        if isinstance(tree, dict):
+            return {name: averaged(part) for name, part in tree.items()}
+        return type(tree)(map(averaged, tree)) if isinstance(tree, (list, tuple)) else tree.mean(axis=0)
+
+    def one(x, label):
+        return solution(loss, params, x[None], label[None], bound)
+
+    return averaged(jax.vmap(one)(x, labels))
+
+
 @answers.wrong()
 def clipped_losses(loss, params, x, labels, bound):
     def total(params):
