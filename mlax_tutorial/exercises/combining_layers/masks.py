@@ -106,11 +106,14 @@ def _in_every_layer(noisy):
 
 
 def _of_more_layers(noisy):
-    """Kernels that halve what dropout doubles, and more of them than before."""
-    kernels = [kernel / 2 for kernel in _kernels(DEEP + 2)]
+    """More kernels than before, each of which doubles what comes in."""
+    kernels = [2 * kernel for kernel in _kernels(DEEP + 2)]
     many = jax.device_put(np.ones((2048, WIDE), np.float32))
     scaled = np.unique(noisy(many, kernels, jax.random.key(8)))
-    if not (np.allclose(noisy(many[:1], kernels), 0.5 ** len(kernels)) and np.array_equal(scaled, [0, 1])):
+    if not (
+        np.all(np.asarray(noisy(many[:1], kernels)) == 2 ** len(kernels))
+        and np.array_equal(scaled, [0, 4 ** len(kernels)])
+    ):
         raise Failed(
             f"Right for {DEEP} layers, wrong for {len(kernels)}: does `zip` stop early, since there are fewer keys than kernels?"
         )
