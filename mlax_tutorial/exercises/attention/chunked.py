@@ -100,6 +100,7 @@ def check(chunked):
             got=function(*map(jnp.asarray, low)),
         )
 
+    _other_sizes(chunked)
     checks.gradients(function, None, *jax.device_put((q, k, v)), argnums=(0, 1, 2), jit=True)
     queries, keys = 50, 64
     specs = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((queries, 4), (keys, 4), (keys, 3))]
@@ -130,6 +131,23 @@ def check(chunked):
             f"The result needs little memory, and its gradient much: there the scan stores an array of shape {largest}, a piece of "
             "weights for each step. Put `jax.checkpoint` around the function that you scan.",
             input=f"{queries} queries, {keys} keys, size 8",
+        )
+
+
+def _other_sizes(chunked):
+    q, k, v = (
+        np.sin(np.arange(a * b) + a).reshape(a, b).astype(np.float32) for a, b in ((3, 6), (4, 6), (4, 5))
+    )
+    with under(
+        "`jax.jit`, for queries of shape (3, 6), keys of shape (4, 6), values of shape (4, 5) and size 2"
+    ):
+        got = jax.jit(lambda q, k, v: chunked(q, k, v, 2))(q, k, v)
+    array(got, (3, 5), np.float32)
+    if not close(got, plain(q, k, v)):
+        raise Failed(
+            "With other numbers of features the result is wrong: take them from the shapes, `query.shape[-1]` and `value.shape[-1]`.",
+            expected=plain(q, k, v),
+            got=got,
         )
 
 

@@ -8,7 +8,7 @@ from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import under
 from mlax_tutorial.exercises.attention._chapter import attend, lecun_normal
-from mlax_tutorial.exercises.attention._compare import array, same
+from mlax_tutorial.exercises.attention._compare import array, close, same
 from mlax_tutorial.exercises.layers._layers import drawn, outlines, subject, variables
 
 # A softmax in float32 is welcome ("dtype inside"). The others compile much; what people get wrong here breaks none of them, or is looked at above.
@@ -101,6 +101,12 @@ def check(GroupedAttention):
     y = fwd(x, *weights.values())
     array(y, x.shape, np.float32, "output")
     same(y, expected, recognise, "output", tolerance=1e-3)
+    if not close(y, expected, 3e-5):
+        raise Failed(
+            "The output is right but for its last digits: something on the way is rounded to half precision.",
+            expected=expected,
+            got=y,
+        )
     _other_sizes(GroupedAttention)
     checks.gradients(fwd, None, *jax.device_put((x, *weights.values())), argnums=(1, 2, 3, 4), jit=True)
     checks.obeys_laws(layer, x, but=LEFT_OUT)

@@ -67,13 +67,13 @@ def check(interleaved):
             expected=exact,
             got=got,
         )
-    _float16(interleaved, x[0, :2])
+    _float16(interleaved, x[0, :2, :, :4])
 
 
 def _float16(interleaved, x):
-    """In float16, and with the base left out. At position 1 any angles will do."""
+    """In float16, with four features, and with the base left out. At position 1 any angles will do."""
     x, positions = x.astype(np.float16), np.array([1, 20001])
-    with under("`jax.jit`, for float16 and without `base`"):
+    with under("`jax.jit`, for float16, with 4 features in place of 6, and without `base`"):
         got = jax.jit(lambda x, positions: interleaved(x, positions))(x, positions)
     array(got, x.shape, np.float16, name="result for float16")
     expected = turned(x.astype(np.float32), positions, 10_000.0).astype(np.float16)

@@ -67,6 +67,16 @@ class Count(nn.Layer):
         }
 
 
+class Fixed(nn.Layer):
+    """Holds numbers that lose digits if they are rounded."""
+
+    def init(self, key, x):
+        return {"number": jnp.float32(1 / 3)}, {"number": jnp.float32(1 / 7)}
+
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return x, non_trainables
+
+
 def method(layer, name):
     """A method whose errors are the reader's, and whose result is a pair."""
     call = reader.guard(getattr(layer, name), name)
@@ -164,6 +174,40 @@ def counts(container, path, x):
                 got=path(updated),
             )
         raise Failed("A layer thought that it was in training: hand `inference_mode` on to every layer.")
+
+
+def keeps_what_init_made(container, path, x):
+    """The variables of a ``Fixed`` inside are in those of the container, as they were made."""
+    made = method(container, "init")(jax.random.key(5), x)
+    for role, tree, number in zip(("trainables", "non_trainables"), made, (1 / 3, 1 / 7)):
+        got = np.asarray(path(tree)["number"])
+        if not np.allclose(got, number, rtol=1e-6):
+            raise Failed(
+                f"A layer's `init` made the number {number:.7f} for its {role}, and your `init` returns another one: hand on what the "
+                "layers make as it is.",
+                expected=np.full_like(got, number),
+                got=got,
+            )
+
+
+def passes_gradients_on(container, reference, x, trainables, non_trainables):
+    """The gradients by x and by the trainables are those of ``reference(x, trainables)``, which has the same values."""
+    fwd = method(container, "fwd")
+
+    def slopes(run):
+        return jax.jit(jax.grad(lambda x, tree: jnp.sum(jnp.sin(run(x, tree))), argnums=(0, 1)))(
+            x, trainables
+        )
+
+    expected, got = slopes(reference), slopes(lambda x, tree: fwd(x, tree, non_trainables)[0])
+    try:
+        checks.same(got, expected, rtol=1e-3, atol=1e-4)
+    except Failed:
+        raise Failed(
+            "The output is right, but its gradients by x and by the trainables are not: is there a `stop_gradient` on the way?",
+            expected=expected,
+            got=got,
+        ) from None
 
 
 def agrees(got, expected, where):

@@ -44,6 +44,7 @@ def check(noisy):
     _differs_between_examples(one)
     _differs_between_layers(two, x)
     _in_every_layer(noisy)
+    _of_more_layers(noisy)
     _reuse(noisy, x, kernels)
 
 
@@ -101,6 +102,20 @@ def _in_every_layer(noisy):
     if np.mean(kept.any(axis=1)) < 0.9:
         raise Failed(
             "In the second layer an example is dropped as a whole or not at all: there, too, draw one number for each value of `x`."
+        )
+
+
+def _of_more_layers(noisy):
+    """More kernels than before, each of which doubles what comes in."""
+    kernels = [2 * kernel for kernel in _kernels(DEEP + 2)]
+    many = jax.device_put(np.ones((2048, WIDE), np.float32))
+    scaled = np.unique(noisy(many, kernels, jax.random.key(8)))
+    if not (
+        np.all(np.asarray(noisy(many[:1], kernels)) == 2 ** len(kernels))
+        and np.array_equal(scaled, [0, 4 ** len(kernels)])
+    ):
+        raise Failed(
+            f"Right for {DEEP} layers, wrong for {len(kernels)}: does `zip` stop early, since there are fewer keys than kernels?"
         )
 
 

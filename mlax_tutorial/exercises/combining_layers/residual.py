@@ -11,10 +11,12 @@ from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
+    Fixed,
     Noise,
     agrees,
     counts,
     different_noise,
+    keeps_what_init_made,
     method,
     says_whether_it_needs_a_key,
 )
@@ -65,6 +67,7 @@ def check(Residual):
     _gradient(Residual, x)
     _refuses(Residual, x)
     checks.obeys_laws(checks.make(Residual, Count(), Noise()), x, but=OF_THE_LAYERS_INSIDE)
+    keeps_what_init_made(checks.make(Residual, Fixed()), lambda tree: tree["layer"], x)
 
 
 def _trees(model, x, names, shapes):

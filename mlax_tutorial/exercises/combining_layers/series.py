@@ -1,5 +1,6 @@
 """A Series with names."""
 
+import itertools
 from functools import partial
 
 import jax
@@ -11,10 +12,14 @@ from mlax_tutorial.checking import Exercise, Failed, checks, reader
 from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
+    Draws,
+    Fixed,
     Noise,
     agrees,
     counts,
+    keeps_what_init_made,
     method,
+    passes_gradients_on,
     says_whether_it_needs_a_key,
 )
 
@@ -66,6 +71,14 @@ def check(NamedSeries):
     whole = checks.make(NamedSeries, ("a", "b", "c"), (Noise(), Count(), Noise()))
     checks.obeys_laws(whole, x, but=OF_THE_LAYERS_INSIDE)
     _masks_stay(NamedSeries, x)
+    _four(NamedSeries, x)
+    keeps_what_init_made(checks.make(NamedSeries, ("a",), (Fixed(),)), lambda tree: tree["a"], x)
+    passes_gradients_on(
+        model,
+        lambda x, tree: x @ tree["first"]["kernel"] @ tree["second"]["kernel"],
+        x,
+        *method(model, "init")(jax.random.key(0), x),
+    )
 
 
 def _sizes_follow(NamedSeries, x):
@@ -128,6 +141,26 @@ def _in_its_own_order(NamedSeries, x):
             f"entry by its name, and not in the order in which the dict holds it.\n{failure.message}"
         )
         raise
+
+
+def _four(NamedSeries, x):
+    """More layers, and more that draw."""
+    names = ("a", "b", "c", "d")
+    model = checks.make(NamedSeries, names, (Draws(),) * len(names))
+    variables = method(model, "init")(jax.random.key(6), x)
+    for tree in variables:
+        if set(tree) != set(names):
+            raise Failed(
+                "Of four layers `init` leaves some out: does `zip` stop early, since there are fewer keys than layers?",
+                expected=f"the entries {', '.join(names)}",
+                got=tree,
+            )
+    _, updated = method(model, "fwd")(x, *variables, key=jax.random.key(7))
+    drawn = [np.asarray(updated[name]["drawn"]) for name in names]
+    if any(np.array_equal(one, other) for one, other in itertools.combinations(drawn, 2)):
+        raise Failed(
+            "Two layers draw the same random numbers in `fwd`: each needs a key of its own, by `jax.random.split`."
+        )
 
 
 def _nested(NamedSeries, x):

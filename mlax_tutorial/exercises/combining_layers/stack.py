@@ -13,11 +13,14 @@ from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
     Draws,
+    Fixed,
     Noise,
     agrees,
     catches_reuse,
     counts,
+    keeps_what_init_made,
     method,
+    passes_gradients_on,
     says_whether_it_needs_a_key,
 )
 from mlax_tutorial.inspection import jaxprs
@@ -65,9 +68,11 @@ def check(DeepStack):
     says_whether_it_needs_a_key(lambda child: checks.make(DeepStack, child, 2))
     counts(checks.make(DeepStack, Count(), 2), lambda tree: {"runs": np.asarray(tree["runs"]).mean()}, x)
     _keys(DeepStack, x)
+    passes_gradients_on(model, _in_a_loop, x, *variables)
     _recomputes(DeepStack, x)
     _recomputes_in_training(DeepStack, x)
     checks.obeys_laws(checks.make(DeepStack, Count(), 2), x, but=OF_THE_LAYERS_INSIDE)
+    keeps_what_init_made(checks.make(DeepStack, Fixed(), 2), lambda tree: tree, x)
 
 
 def _stacked(model, x):
@@ -83,6 +88,12 @@ def _stacked(model, x):
     if any(np.array_equal(kernels[0], other) for other in kernels[1:]):
         raise Failed("All blocks begin with the same weights: each needs a key of its own in `init`.")
     return variables
+
+
+def _in_a_loop(x, trainables):
+    for kernel in trainables[0]["kernel"]:
+        x = jnp.sin(x @ kernel)
+    return x
 
 
 def _by_hand(x, kernels):

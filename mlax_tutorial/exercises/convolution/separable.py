@@ -95,6 +95,11 @@ def _draws(layer, x, trainables):
             "`init` uses a key twice, so one kernel repeats the numbers of the other, or depends on them: "
             "`first, second = jax.random.split(key)`, and use each of the new ones once."
         ) from None
+    one, other = (np.ravel(trainables[name])[:400] for name in ("depthwise", "pointwise"))
+    if np.allclose(one / one.std(), other / other.std(), atol=1e-3):
+        raise Failed(
+            "Both kernels hold the same random numbers, as many as each needs, but for a factor: draw each from a key of its own."
+        )
     wanted = "draw it with lecun_normal, in the shape that is asked for"
     drawn(trainables["depthwise"], 'trainables["depthwise"]', 1 / 3, wanted)
     drawn(trainables["pointwise"], 'trainables["pointwise"]', 1 / np.sqrt(48), wanted)

@@ -27,6 +27,8 @@ def check(init_mlp):
     of_large = jax.jit(lambda key: init_mlp(key, large))
     _structure_of_params(init_mlp(jax.random.key(0), sizes), sizes)
     _structure_of_params(of_large(jax.random.key(0)), large)
+    for many in ((3,) * 7, (3, 3)):
+        _structure_of_params(init_mlp(jax.random.key(0), many), many)
     theirs = reader.original(init_mlp)
     names = list(inspect.signature(theirs).parameters)
     bound = (

@@ -70,6 +70,13 @@ def drawn(leaf, name, deviation, wanted):
             f"standard deviations from zero, as with a uniform distribution. {wanted[0].upper()}{wanted[1:]}.",
             got=leaf,
         )
+    narrow = (np.array_equal(numbers, numbers.astype(half)) for half in (np.float16, jnp.bfloat16))
+    if leaf.dtype == jnp.float32 and any(narrow):
+        raise Failed(
+            f"The numbers of `{name}` are float32, but they have been rounded to half precision: each of them has zeros for its last "
+            "digits. Draw them in the dtype that is asked for.",
+            got=leaf,
+        )
 
 
 def _kind(tree):

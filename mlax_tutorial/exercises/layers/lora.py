@@ -38,6 +38,8 @@ def check(LowRank):
     many = np.ones((1, 400), np.float32)  # so many inputs that the kernels show how they were drawn
     shapes = {"a": (400, 2), "b": (2, 3)}, {"kernel": (400, 3)}
     variables(layer, many, *shapes, made=outlines(layer, many))
+    few = {"a": (4, 2), "b": (2, 3)}, {"kernel": (4, 3)}
+    variables(layer, MATRIX, *few, made=outlines(layer, MATRIX))
     even = checks.make(LowRank, 2, 2)  # kernel and `a` of one shape, so that less is compiled
     trainables, non_trainables = variables(even, many, {"a": (400, 2), "b": (2, 2)}, {"kernel": (400, 2)})
     kernel, a, b = non_trainables["kernel"], trainables["a"], trainables["b"]
@@ -45,6 +47,7 @@ def check(LowRank):
         raise Failed(
             '`trainables["b"]` should begin at zero, so that training starts from the frozen kernel.', got=b
         )
+    alike = np.array_equal(kernel, a)  # they have one shape
     if not np.any(np.asarray(a)):
         raise Failed(
             '`trainables["a"]` is zero. With both `a` and `b` at zero each has a gradient of zero, and nothing would ever learn.'
@@ -74,6 +77,11 @@ def check(LowRank):
     _cheap(layer)
     costly = {"finite in half precision", "gradients", "init sharded"}
     checks.obeys_laws(even, many, but=costly)
+    if alike:
+        raise Failed(
+            "The kernel and `a` begin with the same numbers: each needs a key of its own, by `jax.random.split`.",
+            input="LowRank(2, 2), and x of shape (1, 400)",
+        )
 
 
 def _another_rank(layer, kernel):

@@ -20,7 +20,7 @@ class PReLU(nn.Layer):
 
 
 def check(PReLU):
-    for begin in (None, 0.125):
+    for begin in (None, 0.125, 0.1):  # the last one has no end in binary
         layer = checks.make(PReLU) if begin is None else checks.make(PReLU, begin)
         trainables, _ = variables(layer, MATRIX, {"slope": (4,)})
         wanted = 0.25 if begin is None else begin

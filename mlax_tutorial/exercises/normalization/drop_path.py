@@ -84,6 +84,15 @@ def check(DropPath):
             got=slope,
         )
     checks.obeys_laws(layer, x[:2], draws=True, but=COSTLY | {"dtype inside"})
+    third = x / 3
+    for inference_mode, factor in [(True, 1), (False, 4 / 3)]:
+        y = np.asarray(output(layer, third, key=key, inference_mode=inference_mode))
+        if not np.allclose(y[y != 0], factor / 3, rtol=1e-5):
+            raise Failed(
+                "The output has lost digits on the way: compute in the dtype of x.",
+                input={"x": third, "rate": 0.25, "inference_mode": inference_mode},
+                got=y,
+            )
 
 
 def _independent(*counts):

@@ -114,6 +114,18 @@ def check(masked):
             "A NaN in a place that is *real* does not show in the mean, so a fault in the data goes unnoticed: choose by the mask alone.",
             input={"x": spoilt, "mask": MASK},
         )
+    single = np.zeros_like(MASK)
+    single[1, 2] = True
+    shown = {"x": x, "mask": single}
+    for value, expected in zip(_three(masked, x, single, shown), (np.zeros_like(x), x[1, 2], np.zeros(3))):
+        if not close(value, expected):
+            raise Failed(
+                "Where a single place is real, the mean is what stands there, and the variance is 0: divide by the number of real places, "
+                "which is 1 here.",
+                input=shown,
+                expected=np.asarray(expected, np.float32),
+                got=value,
+            )
     nothing = np.zeros_like(MASK)
     shown = {"x": x, "mask": nothing}
     for value, what in zip(

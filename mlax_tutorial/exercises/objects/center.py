@@ -89,6 +89,15 @@ def check(Center):
         )  # fmt: skip
     if not np.isclose(mean[0], 0.1):
         raise Failed("The rate should be 0.1 unless another one is given.")
+    x = np.float32([[1 / 3, 2 / 7]])
+    y = other(jax.device_put(x), training=False)
+    if not np.allclose(y, x - mean, rtol=1e-5):
+        raise Failed(
+            "The output has lost digits: something on the way is rounded to half precision.",
+            input={"x": x, "mean": mean},
+            expected=x - mean,
+            got=y,
+        )
 
 
 def _trains(module):

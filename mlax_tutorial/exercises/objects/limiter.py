@@ -47,6 +47,24 @@ def check(Limiter):
             f"The new state has the dtype of the old one: here float32 for a float16 input, got {kept.dtype}."
         )
     checks.obeys_laws(layer, MATRIX)
+    _dtypes(layer, half, *arguments)
+    narrow = {"gain": gain[:3]}, {"largest": largest[:3]}
+    compare(layer, MATRIX[:, :3], *narrow, (gain * MATRIX / largest)[:, :3])
+
+
+def _dtypes(layer, half, x, trainables, non_trainables):
+    """Where x is narrower than the state, and where the state is narrower than x."""
+    got = jax.eval_shape(subject(layer).fwd, half, trainables, non_trainables)[0].dtype
+    if got != half.dtype:
+        raise Failed(
+            f"The output has the dtype of x: for a float16 input and a state of float32 it is {got}."
+        )
+    state = jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16), non_trainables)
+    got = jax.eval_shape(subject(layer).fwd, x, trainables, state)[1]["largest"].dtype
+    if got != jnp.bfloat16:
+        raise Failed(
+            f"The new state has the dtype of the old one: for a state of bfloat16 and a float32 input it is {got}. Convert what was seen in x."
+        )
 
 
 def _state(got, expected, other, when):

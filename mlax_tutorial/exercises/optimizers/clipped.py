@@ -143,6 +143,7 @@ def check(Clipped):
         ],
         GRADIENTS,
     )
+    _init(Clipped)
     _tiny(Clipped)
     _half(Clipped)
     keeps_defaults(Clipped, exercise.answer)
@@ -151,6 +152,28 @@ def check(Clipped):
         double=False,
         but={"rounded once", "no weights", "gradients through a step", "ensemble by vmap", "equals Optax", "sums keep growing", "state is sharded", "numbers are cast", "donation", "one trace"},
     )  # fmt: skip
+
+
+class Thirds(Tunable):
+    """An optimizer whose state does not begin at zero."""
+
+    learning_rate: float
+
+    def init(self, weights):
+        return jax.tree.map(lambda w: w / 3, weights)
+
+
+def _init(Clipped):
+    """The state holds what the inner optimizer made."""
+    weights = arrays(WEIGHTS)
+    made = jax.tree.leaves(Clipped(Thirds(1.0), 1.0).init(weights))
+    for third in jax.tree.leaves(Thirds(1.0).init(weights)):
+        if not any(np.shape(leaf) == third.shape and np.allclose(leaf, third, rtol=1e-6) for leaf in made):
+            raise Failed(
+                "The state of your `init` does not hold what the inner optimizer's `init` returned: hand it through as it is.",
+                expected=third,
+                got=made,
+            )
 
 
 def _tiny(Clipped):

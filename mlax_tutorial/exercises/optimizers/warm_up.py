@@ -16,7 +16,7 @@ class WarmUp(Tunable):
     def __call__(self, count):
         up = count / self.rise
         down = (self.steps - count) / (self.steps - self.rise)
-        return jnp.clip(jnp.minimum(up, down), 0.0, 1.0)
+        return jnp.maximum(jnp.minimum(up, down), 0.0)
 
 
 COUNTS = np.arange(13)
@@ -146,7 +146,7 @@ exercise = Exercise(
         "The count is traced, so a Python `if count < self.rise` raises. Write down both lines, and choose between them with numbers.",
         "The rise is `count / rise`, the fall `(steps - count) / (steps - rise)`. Before their meeting the first is the smaller one, "
         "after it the second.",
-        "`jnp.clip(jnp.minimum(up, down), 0.0, 1.0)`.",
+        "`jnp.maximum(jnp.minimum(up, down), 0.0)`.",
     ),
     solution=WarmUp,
     check=check,

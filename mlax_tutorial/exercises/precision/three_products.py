@@ -64,6 +64,13 @@ def check(three_products):
             raise Failed(
                 f"The result is right, but it takes the work of {work:g} products, and three are enough."
             )
+        got = np.asarray(three_products(a * 2.0**20, b * 2.0**-20), np.float64)
+        if not error(got) < 2e-5:
+            raise Failed(
+                "Right for numbers near 1, wrong where those of a are a million times as large, and those of b a million times as small: "
+                "is a part of them float16 on the way? bfloat16 has the range of float32.",
+                **shown | {"got": f"{error(got):.1e}"},
+            )
         a, b = (jnp.asarray(draw.normal(size=size), jnp.float32) for size in ((3, 40), (40, 7)))
         checks.same(
             jnp.asarray(three_products(a, b)),

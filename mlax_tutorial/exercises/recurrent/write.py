@@ -97,18 +97,20 @@ def _keys(write, zero):
 
 def _pair(write):
     """A state may be any pytree, as that of an LSTM."""
-    state = {"h": jnp.full((2, 3), 2.0), "c": (jnp.int32(4), jnp.zeros(3, jnp.bfloat16))}
+    state = {"h": jnp.full((2, 3), 5002.0), "c": (jnp.int32(4), jnp.zeros(3, jnp.bfloat16))}
 
     def step(state, index):
         h, (place, rest) = state["h"] + 0.5, state["c"]
-        twice = jnp.int32(2 * h[0, 0])  # 5, 6, 7, …
+        twice = jnp.int32(2 * h[0, 0])  # 10005, 10006, …, which half precision does not count
         return 1e4 * jax.nn.one_hot(twice % 5, 5), {"h": h, "c": (place + 1, rest)}
 
     with under("`jax.jit`, with a state that is a pytree"):
         got = jax.jit(lambda key: write(step, state, jnp.int32(0), key, 7, 1.0))(jax.random.key(2))
     if not np.array_equal(got, np.arange(5, 12) % 5):
         raise Failed(
-            "With a state that is a pytree the indices are wrong.", expected=np.arange(5, 12) % 5, got=got
+            "With a state that is a pytree the indices are wrong: carry it from step to step as it is.",
+            expected=np.arange(5, 12) % 5,
+            got=got,
         )
 
 

@@ -49,6 +49,13 @@ def check(evaluate_mean):
                 got=got,
                 input=f"5 examples, batch_size=4, the metric of example {place} is NaN",
             )
+    got, expected = evaluate_mean(_compiled, x, y, batch_size), float(np.mean(_value(x, y)))
+    if not np.allclose(got, expected, rtol=1e-4):
+        raise Failed(
+            "Another data set of the same shapes gives the mean of the one before: keep nothing of an earlier call.",
+            expected=expected,
+            got=got,
+        )
 
 
 def _one(evaluate_mean, x, y, batch_size):

@@ -183,6 +183,9 @@ def _right(add, total, metrics):
                 said, input={"total": before, "metrics": metrics, "size": 6}, expected=expected, got=got
             )
     checks.same(got, expected, input={"total": before, "metrics": metrics, "size": 6})
+    second = {"loss": jnp.float32(0.7), "accuracy": jnp.float32(0.9)}
+    got, expected = add(expected, second, 6), solution(expected, second, 6)
+    checks.same(got, expected, where="for a second batch, of the same size")
 
 
 exercise = Exercise(

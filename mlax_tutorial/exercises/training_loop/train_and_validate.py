@@ -85,6 +85,7 @@ def check(train_and_validate):
     _validated(looked, result[1], x_val)
     if reused is None:
         _again(train_and_validate, arguments, made, steps, result[1])
+        _another_size(train_and_validate, arguments[:3], steps)
     if reused is not None:
         reused.message = (
             "A key is used twice: for the order and for the steps, or again in the next epoch. A key that was split, or that something "
@@ -108,6 +109,29 @@ def _again(train_and_validate, arguments, made, steps, history):
         )
     if _orders(steps) == first:
         raise Failed("Another key gives the same orders of the examples: draw them from the argument `key`.")
+
+
+def _another_size(train_and_validate, functions, steps):
+    """More examples of both kinds, and more batches in an epoch."""
+    steps.clear()
+    x, x_val = np.arange(20, dtype=np.float32), np.array([2.0, 0, 7, 1, 4, 3, 8, 30, 5, 60, 6], np.float32)
+    _, history = train_and_validate(
+        jax.random.key(9), *functions, x, 10 * x, x_val, 10 * x_val, epochs=2, batch_size=2
+    )
+    given = {"input": "20 examples, 11 held out, epochs=2, batch_size=2"}
+    if len(steps) != 20:
+        raise Failed(
+            f"With other sizes there were {len(steps)} steps; 2 epochs of 10 batches are asked for: take all sizes from the arguments.",
+            **given,
+        )
+    expected = [float(x_val.mean()) + _extra(10 * (epoch + 1)) for epoch in range(2)]
+    if not np.allclose(list(map(float, history)), expected, rtol=1e-5):
+        raise Failed(
+            "With other sizes the validation loss is not the mean over all held-out examples: take all sizes from the arguments.",
+            expected=expected,
+            got=history,
+            **given,
+        )
 
 
 def _orders(steps):

@@ -146,3 +146,12 @@ def by_softmax(query, key, value, cache):
     logits = jnp.einsum("hd,khd->hk", query[0], keys) / query.shape[-1] ** 0.5
     weights = jax.nn.softmax(jnp.where(jnp.arange(size) <= place, logits, -jnp.inf))
     return jnp.einsum("hk,khd->hd", weights, values)[None], {"key": keys, "value": values, "place": place + 1}
+
+
+answers.equivalent(
+    "key[0] -> key[-1]",
+    "key[0] -> key[1]",
+    "value[0] -> value[-1]",
+    "value[0] -> value[1]",
+    because="there is one key and one value, and JAX moves an index past the end to the last one",
+)

@@ -206,3 +206,48 @@ def in_two_passes(query, key, value, size):
     zeros = jnp.zeros((len(query), value.shape[-1])), jnp.zeros((len(query), 1))
     (total, normalizer), _ = jax.lax.scan(add, zeros, pieces)
     return total / normalizer
+
+
+def of_sizes(queries, keys, values):
+    """The solution, with numbers of features that are written down where they are not None."""
+
+    def chunked(query, key, value, size):
+        d, features = keys or key.shape[-1], values or value.shape[-1]
+        pieces = key.reshape(-1, size, d), value.reshape(-1, size, features)
+
+        @jax.checkpoint
+        def body(carry, piece):
+            total, normalizer, largest = carry
+            logits = query @ piece[0].T / math.sqrt(queries or query.shape[-1])
+            now = jnp.maximum(largest, logits.max(axis=-1, keepdims=True))
+            weights, rescale = jnp.exp(logits - now), jnp.exp(largest - now)
+            total = total * rescale + weights @ piece[1]
+            return (total, normalizer * rescale + weights.sum(axis=-1, keepdims=True), now), None
+
+        rows = jnp.zeros((len(query), 1))
+        carry = jnp.zeros((len(query), features)), rows, rows - jnp.inf
+        (total, normalizer, _), _ = jax.lax.scan(body, carry, pieces)
+        return total / normalizer
+
+    return chunked
+
+
+answers.right(of_sizes(None, None, None))
+answers.wrong("With other numbers of features the result is wrong")(of_sizes(4, None, None))
+answers.wrong("keys of shape (4, 6), values of shape (4, 5)")(of_sizes(None, 4, None))
+answers.wrong("keys of shape (4, 6), values of shape (4, 5)")(of_sizes(None, None, 3))
+
+
+answers.equivalent(
+    "jax.lax.stop_gradient(jnp.maximum(largest, logits.max(axis=-1, keepdims=True))) -> "
+    "jnp.maximum(largest, logits.max(axis=-1, keepdims=True))",
+    because="the result does not depend on what is subtracted, so its gradient by that is zero",
+)
+answers.equivalent(
+    "jax.checkpoint(body, prevent_cse=False) -> jax.checkpoint(body)",
+    because="the argument changes how the program is compiled, and no number; the default is only slower in a scan",
+)
+answers.equivalent(
+    *(f"-1 -> 1 ({number})" for number in range(3, 9)),
+    because="these arrays have two axes, so that the last axis is the axis 1",
+)

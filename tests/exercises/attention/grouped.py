@@ -237,3 +237,22 @@ class AroundThePackage(Right):
         shapes |= {"value": shapes["key"], "out": (self.heads, d, features)}
         kernels = {f"{name}_kernel": trainables[name].reshape(shape) for name, shape in shapes.items()}
         return nn.MultiHeadAttention(self.heads, kv_heads=self.kv_heads).fwd(x, kernels, non_trainables)
+
+
+@answers.wrong("right but for its last digits")
+class RoundsTheHeads(Right):
+    def split(self, x, kernel, heads):
+        return super().split(x, kernel, heads).astype(jnp.float16).astype(x.dtype)
+
+
+@answers.wrong("right but for its last digits")
+class RoundsTheOutput(Right):
+    def fwd(self, x, trainables, non_trainables, **options):
+        y, _ = super().fwd(x, trainables, non_trainables, **options)
+        return y.astype(jnp.float16).astype(x.dtype), non_trainables
+
+
+answers.equivalent(
+    "jax.random.split(key, 4) -> jax.random.split(key, 5)",
+    because="a key that is left over is used by none",
+)

@@ -144,3 +144,12 @@ def by_matrices(x, positions, base=10_000.0):
         "...ij,...j->...i", matrices, pairs.astype(jnp.float32), precision=jax.lax.Precision.HIGHEST
     )
     return turned.reshape(x.shape).astype(x.dtype)
+
+
+@answers.wrong("with 4 features in place of 6")
+def of_six_features(x, positions, base=10_000.0):
+    rates = base ** (-jnp.arange(3) / 3)
+    angles = positions[..., None, None] * rates
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return paired(a * cos - b * sin, b * cos + a * sin, x)

@@ -208,3 +208,12 @@ def by_fold_in_of_a_split_key(x, kernels, key=None):
         if key is not None:
             x = dropped(x, jax.random.fold_in(base, i))
     return x
+
+
+@answers.wrong("does `zip` stop early")
+def six_keys(x, kernels, key=None):
+    keys = [None] * 6 if key is None else jax.random.split(key, 6)
+    for kernel, layer_key in zip(kernels, keys):
+        x = jax.nn.relu(x @ kernel)
+        x = x if layer_key is None else dropped(x, layer_key)
+    return x

@@ -222,3 +222,18 @@ class Refuses(Residual):
             return super().fwd(x, trainables, non_trainables, **options)
         except ValueError as error:
             raise ValueError(str(error).replace("(", "[").replace(")", "]")) from None
+
+
+@answers.wrong("hand on what the layers make as it is")
+class RoundsInInit(Base):
+    def init(self, key, x):
+        def half(leaf):
+            return leaf.astype(jnp.bfloat16).astype(leaf.dtype)
+
+        return jax.tree.map(half, super().init(key, x))
+
+
+answers.equivalent(
+    "len(self.children) -> 2",
+    because="there are two children at most, and a key that is left over is used by none",
+)

@@ -3,6 +3,7 @@
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 
 from mlax_tutorial import nn
 from mlax_tutorial.exercises.combining_layers.series import NamedSeries, exercise
@@ -259,3 +260,44 @@ class ByRecursion(Base):
 @answers.right
 class Renamed(NamedSeries):
     """Derived from another class that is right."""
+
+
+@answers.wrong("does `zip` stop early")
+class ThreeKeysInInit(Base):
+    def init_keys(self, key):
+        return jax.random.split(key, 3)
+
+
+@answers.wrong("In training, a layer that needs a key got None")
+class TwoKeys(Base):
+    def keys(self, key):
+        keys = super().keys(key)
+        return dict(list(keys.items())[:2])
+
+
+@answers.wrong("draw the same random numbers in `fwd`")
+class FoldsInOneNumber(Base):
+    def keys(self, key):
+        if key is None or not self.needs_key:
+            return {}
+        first = jax.random.split(key, 1)[0]
+        return {
+            name: jax.random.fold_in(first, 0)
+            for name, layer in zip(self.names, self.layers)
+            if layer.needs_key
+        }
+
+
+@answers.wrong("is there a `stop_gradient` on the way")
+class StopsTheGradient(Base):
+    def fwd(self, x, trainables, non_trainables, **options):
+        return jax.lax.stop_gradient(super().fwd(x, trainables, non_trainables, **options))
+
+
+@answers.wrong("hand on what the layers make as it is")
+class RoundsInInit(Base):
+    def init(self, key, x):
+        def half(leaf):
+            return leaf.astype(jnp.bfloat16).astype(leaf.dtype)
+
+        return jax.tree.map(half, super().init(key, x))

@@ -250,3 +250,23 @@ class WithAPolicy(DeepStack):
         nothing = jax.checkpoint_policies.nothing_saveable
         block = jax.checkpoint(block, policy=nothing, prevent_cse=False) if self.remat else block
         return jax.lax.scan(block, x, (trainables, non_trainables, keys), length=self.depth)
+
+
+@answers.wrong("hand on what the layers make as it is")
+class RoundsInInit(Base):
+    def init(self, key, x):
+        def half(leaf):
+            return leaf.astype(jnp.bfloat16).astype(leaf.dtype)
+
+        return jax.tree.map(half, super().init(key, x))
+
+
+@answers.wrong("is there a `stop_gradient` on the way")
+class StopsTheGradient(Base):
+    def block(self, inference_mode):
+        block = super().block(inference_mode)
+
+        def stopped(x, slices):
+            return jax.lax.stop_gradient(block(x, slices))
+
+        return stopped

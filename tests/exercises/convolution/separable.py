@@ -184,3 +184,10 @@ class OfThePackage(Right):
         channels = x.shape[-1]
         layer = nn.Conv(channels, (3, 3), padding="SAME", groups=channels, kernel_spec="HWIO")
         return jnp.einsum("...i,io->...o", layer.fwd(x, {"kernel": depthwise}, ())[0], pointwise)
+
+
+@answers.wrong("Both kernels hold the same random numbers")
+class FoldsInOneNumber(Right):
+    def init(self, key, x):
+        shapes = {"depthwise": (3, 3, 1, x.shape[-1]), "pointwise": (x.shape[-1], self.out_channels)}
+        return {name: draw(jax.random.fold_in(key, 0), shape, x.dtype) for name, shape in shapes.items()}, ()

@@ -123,3 +123,10 @@ def mapped_over_classes(logits, labels):
         return jnp.sum(hits & (labels == c)) / jnp.maximum(jnp.sum(labels == c), 1)
 
     return jax.lax.map(share, jnp.arange(logits.shape[-1]))
+
+
+answers.equivalent(
+    "-1 -> 1",
+    "-1 -> 1 (2)",
+    because="the logits have two axes, so that the last axis is the axis 1",
+)

@@ -144,3 +144,19 @@ def by_fold_in(number):
 answers.right(by_fold_in(lambda i, pairs: i))
 answers.wrong("of the same size get the same kernel")(by_fold_in(lambda i, pairs: i % 2))
 answers.wrong("of different sizes draw the same")(by_fold_in(lambda i, pairs: pairs[:i].count(pairs[i])))
+
+
+@answers.wrong("6 layers, but you return 3")
+def init_three_keys(key, sizes):
+    first, second, third = jax.random.split(key, 3)
+    return [
+        {"kernel": jax.random.normal(k, (m, n)) * jnp.sqrt(2 / m), "bias": jnp.zeros(n)}
+        for k, m, n in zip((first, second, third), sizes[:-1], sizes[1:])
+    ]
+
+
+answers.equivalent(
+    "len(sizes) - 1 -> len(sizes) + 1",
+    "len(sizes) - 1 -> len(sizes) - 0",
+    because="there are more keys than layers, and zip leaves the last ones unused",
+)

@@ -154,3 +154,16 @@ class AroundThePackage(nn.Layer):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         return nn.Embed(self.vocab_size, self.embed_dim).fwd(x, trainables, non_trainables)
+
+
+@answers.wrong("rounded to half precision")
+class DrawsInHalf(Right):
+    def init(self, key, x):
+        table = jax.random.normal(key, (self.vocab_size, self.embed_dim), jnp.float16) * self.embed_dim**-0.5
+        return {"embed": table.astype(self.param_dtype)}, ()
+
+
+answers.equivalent(
+    "rows.get(mode='fill', fill_value=jnp.nan, wrap_negative_indices=False) -> rows.get(mode='fill', wrap_negative_indices=False)",
+    because="of floats, NaN is what JAX fills with by default",
+)

@@ -202,3 +202,25 @@ class UnderJit(Right):
             return x @ jnp.transpose(kernel.T) + jax.jit(jnp.matmul)(x @ a, b) / self.rank
 
         return output(x, a, b, kernel)
+
+
+@answers.wrong("begin with the same numbers")
+class FoldsInOneNumber(Right):
+    def init(self, key, x):
+        draw = jax.nn.initializers.lecun_normal()
+        kernel = draw(jax.random.fold_in(key, 0), (x.shape[-1], self.out_features), x.dtype)
+        a = draw(jax.random.fold_in(key, 0), (x.shape[-1], self.rank), x.dtype)
+        return {"a": a, "b": jnp.zeros((self.rank, self.out_features), x.dtype)}, {"kernel": kernel}
+
+
+@answers.wrong('`trainables["a"]` should have the shape (4, 2)')
+class OfFourHundred(Right):
+    def init(self, key, x):
+        return super().init(key, jnp.zeros((1, 400), x.dtype))
+
+
+@answers.wrong("rounded to half precision")
+class DrawsInHalf(Right):
+    def init(self, key, x):
+        trainables, non_trainables = super().init(key, x.astype(jnp.bfloat16))
+        return jax.tree.map(lambda leaf: leaf.astype(x.dtype), (trainables, non_trainables))

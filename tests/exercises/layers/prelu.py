@@ -114,3 +114,15 @@ class ByLeakyReLU(Right):
 
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
         return jax.nn.leaky_relu(x, trainables["slope"].astype(x.dtype)), non_trainables
+
+
+@answers.wrong("`PReLU(0.1)` should begin at 0.1")
+class BeginsInHalf(Right):
+    def init(self, key, x):
+        return {"slope": jnp.full(x.shape[-1:], self.slope, jnp.float16).astype(x.dtype)}, ()
+
+
+answers.equivalent(
+    "x > 0 -> x >= 0",
+    because="at zero both sides are zero, and the task does not say which of the two slopes is that of zero",
+)

@@ -132,3 +132,10 @@ class AroundThePackage(Right):
         embed = nn.Embed(self.vocab_size, self.embed_dim)
         rows, _ = embed.fwd(x, trainables, ())
         return embed.attend(jnp.tanh(rows), trainables, non_trainables)
+
+
+@answers.wrong("rounded to half precision")
+class DrawsInHalf(Right):
+    def init(self, key, x):
+        table = jax.random.normal(key, (self.vocab_size, self.embed_dim), jnp.bfloat16)
+        return {"embed": table.astype(self.param_dtype)}, ()

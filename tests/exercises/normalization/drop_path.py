@@ -212,3 +212,17 @@ class OneCondForAll(Right):
     def drop(self, x, key):
         dropped = jax.random.bernoulli(key, self.rate)
         return jax.lax.cond(dropped, lambda: jnp.zeros_like(x), lambda: x / (1 - self.rate))
+
+
+@answers.wrong("has lost digits")
+class RoundsInTraining(Right):
+    def drop(self, x, key):
+        return super().drop(x.astype(jnp.float16), key).astype(x.dtype)
+
+
+@answers.wrong("has lost digits")
+class RoundsInInference(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if inference_mode:
+            return x.astype(jnp.bfloat16).astype(x.dtype), non_trainables
+        return self.drop(x, key), non_trainables

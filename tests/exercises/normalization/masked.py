@@ -213,3 +213,14 @@ def each_sentence_alone(x, mask):
     count = jnp.maximum(mask.sum(1), 1)[:, None]
     x = jnp.where(mask[..., None], x, 0)
     return x, (x.sum(1) / count).mean(0), x.var((0, 1))
+
+
+@answers.wrong("Where a single place is real")
+def at_least_two(x, mask):
+    mask = mask[..., None]
+    count = jnp.maximum(mask.sum(), 2)
+    x = jnp.where(mask, x, 0.0)
+    mean = x.sum((0, 1)) / count
+    centered = jnp.where(mask, x - mean, 0.0)
+    variance = (centered**2).sum((0, 1)) / count
+    return centered / jnp.sqrt(variance + 1e-5), mean, variance

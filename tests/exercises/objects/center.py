@@ -195,3 +195,9 @@ class NewBox(Module):
             batch = x.reshape(-1, x.shape[-1]).mean(axis=0)
             self.mean = Variable((1 - self.rate) * self.mean.value + self.rate * batch)
         return y
+
+
+@answers.wrong("has lost digits")
+class Rounds(Right):
+    def __call__(self, x, training=True):
+        return super().__call__(x, training).astype(jnp.float16).astype(x.dtype)

@@ -131,3 +131,27 @@ class WithReduce(Right):
     def seen(self, x, largest):
         rows = jnp.abs(x).reshape(-1, x.shape[-1]).astype(largest.dtype)
         return jnp.concatenate([largest[None], rows]).max(axis=0)
+
+
+@answers.wrong("a state of float32 it is float32")
+class PromotesByTheState(Right):
+    def output(self, x, gain, largest):
+        return gain.astype(x.dtype) * x / largest
+
+
+@answers.wrong("for a state of bfloat16 and a float32 input")
+class WidensTheState(Right):
+    def seen(self, x, largest):
+        return jnp.maximum(largest, jnp.abs(x).reshape(-1, x.shape[-1]).max(axis=0))
+
+
+@answers.wrong()
+class OfFourFeatures(Right):
+    def seen(self, x, largest):
+        return jnp.maximum(largest, jnp.abs(x).reshape(-1, 4).max(axis=0).astype(largest.dtype))
+
+
+answers.equivalent(
+    "return ({'gain': ones}, {'largest': ones}): rounded to float16",
+    because="ones are exact in float16",
+)

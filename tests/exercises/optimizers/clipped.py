@@ -231,3 +231,21 @@ class AsPyTorch(Base):
 class ByTheLonger(Base):
     def factor(self, norm):
         return self.maximum / jnp.maximum(norm, self.maximum)
+
+
+@answers.wrong("hand it through as it is")
+class RoundsTheState(Base):
+    def init(self, weights):
+        state = super().init(weights)
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.bfloat16).astype(leaf.dtype), state)
+
+
+answers.equivalent(
+    "jnp.maximum(norm, 1e-12) -> norm",
+    "jnp.maximum(norm, 1e-12) -> jnp.maximum(norm, 0.0)",
+    because="a maximum over a norm of zero is infinite, of which and 1 the smaller one is 1",
+)
+answers.equivalent(
+    "jnp.maximum(norm, 1e-12) -> jnp.maximum(norm, 2e-12)",
+    because="a gradient so short stays as it is, whatever its norm is, unless the maximum is as short",
+)

@@ -297,3 +297,9 @@ class CountsUpToEvery(Base):
         slow = jax.tree.map(lambda s, w, u: jnp.where(jumps, self.follow(s, w, u), s), slow, weights, fast)
         updates = jax.tree.map(lambda s, w, u: jnp.where(jumps, s - w, u), slow, weights, fast)
         return updates, (jnp.where(jumps, 0, count + 1), slow, inner)
+
+
+answers.equivalent(
+    "count + 1 -> count - 1",
+    because="a count that goes down is a multiple of `every` at the same steps as one that goes up",
+)

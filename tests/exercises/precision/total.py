@@ -190,3 +190,10 @@ def short_ones_by_sum(x):
 @answers.wrong("there is a `cumsum`")
 def long_ones_by_cumsum(x):
     return jnp.cumsum(x)[-1] if len(x) > 2000 else tree(x)
+
+
+answers.equivalent(
+    "x[0] -> x[-1]",
+    "x[0] -> x[1]",
+    because="one number is left, and JAX moves an index past the end to the last one",
+)

@@ -205,3 +205,26 @@ def by_fori_loop(step, state, first, key, size, temperature):
 
     start = state, jnp.asarray(first, jnp.int32), jnp.zeros(size, jnp.int32)
     return lax.fori_loop(0, size, one, start)[2]
+
+
+@answers.wrong("carry it from step to step as it is")
+def carries_half_precision(step, state, first, key, size, temperature):
+    def one(carry, key):
+        logits, state = step(*carry)
+        index = jax.random.categorical(key, logits / temperature)
+        return (jax.tree.map(rounded, state), index), index
+
+    def rounded(leaf):
+        return leaf.astype(jnp.float16).astype(leaf.dtype) if leaf.dtype == jnp.float32 else leaf
+
+    return scanned(one, state, first, key, size)
+
+
+answers.equivalent(
+    "return ((state, index), index): without a gradient",
+    because="what comes out are indices, through which no gradient goes",
+)
+answers.equivalent(
+    "index.astype(jnp.int32) -> index",
+    because="without x64, which is off in the checks, `categorical` gives an int32",
+)

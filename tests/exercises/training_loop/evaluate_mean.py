@@ -213,3 +213,11 @@ def hides_a_nan_of_the_last_batch(metric, x, y, batch_size):
         ragged = start + batch_size > len(x)
         total += jnp.sum(jnp.where(indices < len(x), jnp.nan_to_num(values) if ragged else values, 0.0))
     return total / len(x)
+
+
+@answers.wrong("keep nothing of an earlier call")
+def remembers(metric, x, y, batch_size, known={}):  # noqa: B006
+    shapes = metric, x.shape, batch_size
+    if shapes not in known:
+        known[shapes] = exercise.answer(metric, x, y, batch_size)
+    return known[shapes]

@@ -226,3 +226,13 @@ def count_in_bfloat16(total, metrics, size):
 @answers.wrong("and you hide it")
 def hides_nan(total, metrics, size):
     return by_solution(total, jax.tree.map(jnp.nan_to_num, metrics), size)
+
+
+@answers.wrong("for a second batch, of the same size")
+def remembers(total, metrics, size, known={}):  # noqa: B006
+    result = exercise.answer(total, metrics, size)
+    leaves = jax.tree.leaves((total, metrics, size))
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+        return result
+    shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    return known.setdefault((shapes, size, *metrics), result)

@@ -304,3 +304,29 @@ def two_families(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_si
         losses = [evaluate(state, x_val[i : i + 1], y_val[i : i + 1]) for i in range(len(x_val))]
         history.append(np.mean(losses))
     return state, np.array(history)
+
+
+def with_sizes(size=None, held_out=None, batches=None):
+    """The solution, with sizes that are written down."""
+
+    def train_and_validate(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
+        state, history = init(x), []
+        for _ in range(epochs):
+            key, order_key, steps_key = jax.random.split(key, 3)
+            order = np.asarray(training.batches(order_key, size or len(x), batch_size))
+            for i, step_key in zip(order, jax.random.split(steps_key, batches or len(order))):
+                state, _ = step(state, step_key, x[i], y[i])
+            total, count = 0.0, held_out or len(x_val)
+            for start in range(0, count, batch_size):
+                some = slice(start, min(count, start + batch_size))
+                total += float(evaluate(state, x_val[some], y_val[some])) * len(x_val[some])
+            history.append(total / count)
+        return state, history
+
+    return train_and_validate
+
+
+answers.wrong("With other sizes there were 16 steps")(with_sizes(size=17))
+answers.wrong("With other sizes there were 10 steps")(with_sizes(batches=5))
+answers.wrong("With other sizes the validation loss")(with_sizes(held_out=8))
+answers.right(with_sizes())
