@@ -251,6 +251,8 @@ _stopped.defjvp(_no_tangent, symbolic_zeros=True)
 
 
 def _rounded(x):
+    if x.dtype == jnp.float16:
+        return x
     new = x.astype(jnp.float16).astype(x.dtype)
     if isinstance(x, jax.core.Tracer) or not bool(jnp.array_equal(x, new, equal_nan=True)):
         changed.append(x.dtype)
@@ -314,7 +316,7 @@ def _plain(function):
         if type(tree) in (dict, list, tuple):
             for part in tree.values() if isinstance(tree, dict) else tree:
                 look(part)
-        elif not (callable(tree) or jax.tree_util.all_leaves([tree])):
+        elif tree is not None and not jax.tree_util.all_leaves([tree]):
             raise TypeError(f"a tree of another kind: {type(tree).__name__}")
 
     @functools.wraps(function)
