@@ -119,3 +119,10 @@ class SideBySide(Right):
         both = x @ jnp.concatenate([kernel, down], axis=1)
         y, few = both[..., : self.features], both[..., self.features :]
         return y + (few * (self.alpha / self.rank)) @ up
+
+
+answers.equivalent(
+    "alpha: float = 1.0 -> alpha: float = 0.0",
+    "alpha: float = 1.0 -> alpha: float = 2.0",
+    because="the task names three arguments, and the check gives all of them",
+)
