@@ -45,7 +45,8 @@ def check(two_cores):
             "block of its own for each core.",
             shown=[("dimension_semantics", str(_twice.semantics_of(call)))],
         )
-    _twice.inside(call)
+    for each in [call, *_twice.calls(two_cores, x[:64])]:
+        _twice.inside(each)
     got = _twice.interpreted(two_cores, x)
     wanted = np.float64(x).sum(axis=0, keepdims=True)
     _twice.array(got, (1, 128), jnp.float32, **given)
