@@ -72,7 +72,8 @@ def check(completed):
     def each(pixels, known):
         return completed(_denoise, pixels, known, _encode, _decode)(x, sigma)
 
-    many, masks = np.stack([PIXELS, -PIXELS, 2 * PIXELS]), np.stack([KNOWN, ~KNOWN, KNOWN])
+    bright = np.where(np.arange(4) == 0, np.float32(2e5), 0)  # beyond float16
+    many, masks = np.stack([PIXELS, -PIXELS, bright]), np.stack([KNOWN, ~KNOWN, KNOWN])
     many = np.where(masks, np.nan_to_num(many), np.nan).astype(np.float32)
     jax.block_until_ready(got := each(jnp.asarray(many), jnp.asarray(masks)))
     checks.same(

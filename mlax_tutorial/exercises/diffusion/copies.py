@@ -63,6 +63,12 @@ def check(copies):
         jnp.asarray(distances[:, 0] < 0.4 * distances[:, 1]),
         where="for numbers around 1,000, where |x|² - 2 x·y + |y|² rounds the small distances away; subtract first",
     )
+    twice = np.float32([[3, 4], [3, 4], [0, 0]])
+    checks.same(
+        copies(jnp.asarray(twice[:1]), jnp.asarray(twice), 0.4),
+        jnp.array([False]),
+        where="for a sample that equals two images: neither is nearer than the other",
+    )
     outlines = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in [(50, 64), (400, 64), ()]]
     size = largest(copies, *outlines)
     if size >= 50 * 400 * 64:

@@ -47,6 +47,16 @@ def check(corrupt):
             input=given,
         )
     _shares(inputs, chosen, ids, real, given)
+    drawn = set()
+    for seed in range(3):  # one draw of 360 tokens may well lack the first or the last, but not all three
+        inputs, _ = map(np.asarray, jitted(jax.random.key(seed), jnp.asarray(ids), jnp.asarray(real)))
+        drawn |= set(inputs[inputs != ids].tolist())
+    for edge in (0, VOCABULARY - 1):
+        if edge not in drawn:
+            raise Failed(
+                f"The token {edge} never takes another's place: all from 0 to `vocabulary - 1` do, and `randint` excludes its upper bound.",
+                input=given,
+            )
     checks.keys(
         lambda key: corrupt(key, jnp.asarray(ids), jnp.asarray(real), VOCABULARY, HIDDEN),
         key,

@@ -13,7 +13,7 @@ lecun_normal = jax.nn.initializers.lecun_normal()
 
 # What people get wrong here breaks none of these, or is looked at below; each compiles much.
 LEFT_OUT = (
-    "dtype inside", "inference needs no key", "eager equals jit", "batch equals loop", "gradients", "shard_map", "init sharded",
+    "inference needs no key", "eager equals jit", "batch equals loop", "shard_map", "init sharded",
     "keys used once", "finite in half precision", "scan and checkpoint", "vmap equals loop",
 )  # fmt: skip
 
@@ -53,6 +53,8 @@ def check(LowRank):
         np.ravel(made["kernel"])[: made["down"].size], np.ravel(made["down"])
     ):
         raise Failed("`kernel` and `down` are drawn with the same key: split it.")
+    narrow = jax.eval_shape(layer.init, jax.random.key(0), x[..., :20])
+    variables(layer, x[..., :20], {"kernel": (20, 48), "down": (20, 4), "up": (4, 48)}, made=narrow)
     weights = {
         name: (np.cos(i + 1.1 * np.arange(a * b)) / 4).reshape(a, b).astype(np.float32)
         for i, (name, (a, b)) in enumerate(shapes.items())

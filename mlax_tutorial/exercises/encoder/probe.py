@@ -70,6 +70,16 @@ def check(probe):
         raise Failed("All layers have the same number: give each its own probe.", **shown)
     if not np.allclose(got, expected, atol=0.006):
         raise Failed("The accuracies are wrong: fit by least squares, without a penalty.", **shown)
+    right = np.float64(got) * 600
+    if np.abs(right - right.round()).max() > 0.01:
+        raise Failed(
+            "Of 600 tokens a whole number is right, and these are no shares of it: is something rounded to half precision?",
+            **shown,
+        )
+    few = probe(jnp.asarray(layers[:2, :400]), jnp.asarray(labels[:400]), 250)
+    expected = _accuracies(layers[:2, :400], labels[:400], 250, fitted=slice(0, 250), tested=slice(250, None))
+    if np.shape(few) != (2,) or not np.allclose(few, expected, atol=0.021):  # three tokens of 150
+        raise Failed("The accuracies are wrong for other numbers of layers and tokens.", input="(2, 400, 6), train=250", expected=expected, got=few)  # fmt: skip
 
 
 exercise = Exercise(

@@ -45,13 +45,19 @@ def check(speculate):
         raise Failed("Your function returned None: is a `return` missing?")
     if not isinstance(one, tuple) or len(one) != 2 or np.shape(one[0]) != (3,) or np.shape(one[1]) != ():
         raise Failed("For two drafts a pair is asked for: three tokens, and how many of them count.", got=one)
+    three, rows = (
+        jax.ShapeDtypeStruct((3,), drafts.dtype),
+        [jax.ShapeDtypeStruct((n, 3), q.dtype) for n in (3, 4)],
+    )
+    if (shape := np.shape(jax.eval_shape(speculate, keys[0], three, *rows)[0])) != (4,):
+        raise Failed(f"For three drafts four tokens are asked for, got the shape {shape}.")
     checks.keys(lambda key: speculate(key, drafts[0], q, p), jax.random.key(5), depends=False, eagerly=False)
     tokens, count = jax.jit(jax.vmap(speculate, (0, 0, None, None)))(keys, drafts, q, p)
     tokens, count, drafts = np.asarray(tokens), np.asarray(count), np.asarray(drafts)
     given = {"q": Q, "p": P, "drafts": f"drawn from `q`, {DRAWS} times"}
     if count.min() < 1 or count.max() > 3:
         low = "The token that is drawn last counts, too: from 1 to 3." if count.min() == 0 else "At most the two drafts and one more count."  # fmt: skip
-        raise Failed(low, input=given, got=np.bincount(count, minlength=4))
+        raise Failed(low, input=given, got=f"from {count.min()} to {count.max()}")
     kept = np.arange(2) < count[:, None] - 1
     if (tokens[:, :2] != drafts)[kept].any():
         raise Failed(

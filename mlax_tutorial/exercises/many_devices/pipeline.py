@@ -53,6 +53,14 @@ def check(pipeline):
         if _eight.close(last[: MICRO - 3], right[: MICRO - 3]) or _eight.close(last[0], right[0]):
             raise Failed("The first microbatches are right, the last ones are not: the pipeline must run on until it is empty.", expected=right[-1], got=last[-1])  # fmt: skip
         raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])
+    more = jnp.concatenate([micro, micro[:2] + 1])
+    got = function(kernels, more)
+    for kernel in kernels:
+        more = _stage(kernel, more)
+    if got.shape[1:] != more.shape or not _eight.close(got[-1], more):
+        raise Failed(
+            f"Right for {MICRO} microbatches, but not for {MICRO + 2}: `len(micro)` says how many there are."
+        )
     found = collectives.find(function, kernels, micro)
     whole = [each.kind for each in found if each.kind != "collective-permute"]
     if whole:

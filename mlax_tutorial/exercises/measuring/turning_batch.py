@@ -20,6 +20,10 @@ CASES = [
     ((10**9, 1, 10**6, 811e12, 3.0e12), "a byte a weight"),
     ((10**9, 2, 10**8, 811e12, 3.0e12), "a long cache"),
     ((10**6, 2, 10, 1e9, 1e12), "a slow processor"),
+    (
+        (2**20, 2, 2**11, 2.0**30, 2.0**20),
+        "a cache that takes as long to read as a sequence takes to compute",
+    ),
 ]
 
 
@@ -35,7 +39,7 @@ def check(turning_batch):
         if math.isinf(expected):
             if not math.isinf(got):
                 raise Failed(
-                    "With this cache it never turns: each further sequence brings more bytes than arithmetic. Return `math.inf`.",
+                    "With this cache it never turns: to read the cache of a further sequence takes at least as long as its arithmetic. Return `math.inf`.",
                     **shown,
                 )
             continue

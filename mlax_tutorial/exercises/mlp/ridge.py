@@ -10,7 +10,7 @@ from mlax_tutorial.checking import Exercise, Failed, checks
 def solution(features, targets, strength):
     center, mean = features.mean(axis=0), targets.mean(axis=0)
     f, t = features - center, targets - mean
-    gram = jnp.matmul(f.T, f, precision="highest") + strength * jnp.eye(f.shape[1], dtype=f.dtype)
+    gram = jnp.matmul(f.T, f, precision="highest") + strength * jnp.eye(f.shape[1])
     kernel = jnp.linalg.solve(gram, jnp.matmul(f.T, t, precision="highest"))
     return kernel, mean - jnp.matmul(center, kernel, precision="highest")
 
@@ -66,7 +66,7 @@ def check(ridge):
             raise Failed(said, expected=expected, got=got)
     checks.same(got, expected, rtol=1e-3, atol=1e-4)
     # Fewer examples than features: the matrix of least squares is singular there, that of ridge is not.
-    f, t, strength = _given(n=4)
+    f, t, strength = _given(n=3, features=4)
     wide = jnp.float32(f), jnp.float32(t), strength
     checks.same(ridge(*wide), solution(*wide), where="for fewer examples than features", rtol=1e-3, atol=1e-4)
     checks.works_under_jit(lambda features, targets: ridge(features, targets, 2.0), *wide[:2])

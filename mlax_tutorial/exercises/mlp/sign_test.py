@@ -12,8 +12,7 @@ def solution(right_a, right_b):
     only_a = jnp.sum(right_a & ~right_b)
     only_b = jnp.sum(right_b & ~right_a)
     n, k = only_a + only_b, jnp.minimum(only_a, only_b)
-    # at most k heads in n tosses; for n = 0 another argument, since betainc(0, 1, 0.5) is not what we want
-    tail = betainc(jnp.maximum(n - k, 1) * 1.0, k + 1.0, 0.5)
+    tail = betainc(n - k, k + 1, 0.5)  # at most k heads in n tosses
     return jnp.where(n == 0, 1.0, jnp.minimum(2 * tail, 1.0))
 
 

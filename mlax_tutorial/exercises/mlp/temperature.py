@@ -68,11 +68,12 @@ def check(temperature):
             raise Failed(f"At this temperature the loss is {losses[0]:.4f}, and {losses[1]:.4f} at the best one. Does the search end before it is there, or do its bounds not reach that far?", **shown)  # fmt: skip
         rising += 1
     checks.returns(temperature, *_given(1.0), shape=(), dtype="float32")
-    hot = _given(30.0)
-    got = temperature(*hot)
-    if not abs(float(got) / float(_reference(*hot)) - 1) < 0.05:
-        raise Failed("For logits that are 30 times too large the search does not arrive. Steps in the logarithm of the temperature, or halving an interval from 0.01 to 100, get there.", expected=float(_reference(*hot)), got=float(got))  # fmt: skip
-    checks.works_under_jit(temperature, *hot)
+    for heat, said in ((30.0, "30 times too large"), (1 / 80, "80 times too small")):
+        given = _given(heat)
+        got, best = float(temperature(*given)), float(_reference(*given))
+        if not abs(got / best - 1) < 0.05:
+            raise Failed(f"For logits that are {said} the search does not arrive. Steps in the logarithm of the temperature, or halving an interval from 0.01 to 100, get there.", expected=best, got=got)  # fmt: skip
+    checks.works_under_jit(temperature, *given)
 
 
 exercise = Exercise(

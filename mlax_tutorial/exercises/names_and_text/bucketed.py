@@ -119,12 +119,13 @@ def _alike(epoch):
 
 def _more(bucketed):
     """Other sizes, a bucket that is empty and one that is smaller than a batch."""
-    lengths, bounds = np.array([1, 1, 6, 6, 6, 2, 2, 1, 2, 1, 1]), (2, 4, 6)
+    lengths, bounds = np.array([1, 1, 6, 6, 6, 2, 2, 1, 2, 1, 1, *[9] * 8]), (2, 4, 6, 9)
     given = {"lengths": lengths, "bounds": bounds, "batch_size": 8}
     found = _read(bucketed(jax.random.key(0), lengths, bounds, 8), given)
-    if [time for _, time in found] != [2] or sorted(found[0][0]) != [0, 1, 5, 6, 7, 8, 9, 10]:
+    rows = {time: sorted(rows.tolist()) for rows, time in found}
+    if len(found) != 2 or rows != {2: [0, 1, 5, 6, 7, 8, 9, 10], 9: [*range(11, 19)]}:
         raise Failed(
-            "Here one bucket is empty, and one has fewer examples than a batch: one batch is left, of the short ones.",
+            "Here one bucket is empty, and one has fewer examples than a batch: two batches are left, of the shortest and of the longest ones.",
             input=given,
             got=found,
         )

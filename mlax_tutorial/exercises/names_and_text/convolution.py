@@ -11,7 +11,7 @@ def solution(x, a, b, c):
     time = x.shape[0]
     kernel = jnp.sum((c * b)[:, None] * a[:, None] ** jnp.arange(time), axis=0)
     spectrum = jnp.fft.rfft(x, 2 * time) * jnp.fft.rfft(kernel, 2 * time)
-    return jnp.fft.irfft(spectrum, 2 * time)[:time].astype(x.dtype)
+    return jnp.fft.irfft(spectrum, 2 * time)[:time]
 
 
 A = np.array([0.5, -0.25, 0.75], np.float32)

@@ -63,6 +63,9 @@ def check(recurrence):
         *map(jax.device_put, (A, B, START)),
         forbids=("scan", "while", "cumsum", "cumprod", "cumlogsumexp"),
     )
+    checks.gradients(
+        recurrence, solution, *map(jax.device_put, (A, B, START)), argnums=(0, 1, 2), finite_differences=False
+    )
     sizes = [
         len(str(jax.make_jaxpr(recurrence)(np.ones((n, 2), np.float32), np.ones((n, 2), np.float32), START)))
         for n in (8, 64)

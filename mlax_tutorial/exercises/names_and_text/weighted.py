@@ -9,14 +9,14 @@ from mlax_tutorial.checking import Exercise, Failed, checks
 
 def solution(logits, labels, counts):
     counts = jnp.asarray(counts)
-    per_class = jnp.where(counts > 0, 1 / jnp.maximum(counts, 1), 0).astype(logits.dtype)
+    per_class = jnp.where(counts > 0, 1 / jnp.maximum(counts, 1), 0)
     weights = per_class[labels]
     losses = -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=-1)[:, 0]
     return jnp.sum(weights * losses) / jnp.sum(weights)
 
 
 LOGITS = np.array([[2, 0, -1], [0.5, 1, 0], [-1, 0, 2], [1, 1, -2], [0, 3, 1]], np.float32)
-LABELS, COUNTS = np.array([0, 1, 1, 2, 0]), np.array([40, 10, 2])
+LABELS, COUNTS = np.array([0, 1, 1, 2, 0]), np.array([40, 10, 1])
 
 
 def _losses(logits, labels):

@@ -1,6 +1,7 @@
 """What these exercises share: each kernel runs interpreted, for its numbers, and is lowered for a TPU, for its legality."""
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -72,13 +73,38 @@ def grid(call):
     return tuple(call.params["grid_mapping"].grid)
 
 
+def inside(call):
+    """All blocks of the first and last steps, along each axis of the grid, lie in their arrays, at least in part."""
+    steps = [*itertools.product(*({0, size - 1} for size in grid(call)))]
+    for mapping in call.params["grid_mapping"].block_mappings:
+        whole = getattr(mapping, "array_aval", None) or mapping.array_shape_dtype  # the latter in JAX 0.7
+        block = [getattr(size, "block_size", size) for size in mapping.block_shape]
+        if not all(isinstance(size, int) for size in block):
+            continue
+        for step in steps:
+            place = _index(mapping, step)
+            if any(
+                i < 0 or i * size >= length for i, size, length in zip(place, block, whole.shape, strict=True)
+            ):
+                raise Failed(
+                    f"At the step {step} of the grid {grid(call)} an index map gives the block {place} of an array of shape {whole.shape}, in blocks of "
+                    f"{tuple(block)}: there is none. Interpreted, JAX takes another in its place; on a TPU it is memory of something else."
+                )
+
+
+def _index(mapping, step):
+    """The block that an index map gives for a step of the grid."""
+    program = mapping.index_map_jaxpr
+    return tuple(map(int, jax.core.eval_jaxpr(program.jaxpr, program.consts, *map(np.int32, step))))
+
+
 def collisions(call):
     """Two steps that may run at once and write the same block of an output: their places in the grid, and the block; or None."""
     semantics = semantics_of(call)
     written = {}
     for mapping in call.params["grid_mapping"].block_mappings_output:
         for step in np.ndindex(*grid(call)):
-            block = tuple(map(int, jax.core.eval_jaxpr(mapping.index_map_jaxpr.jaxpr, mapping.index_map_jaxpr.consts, *map(np.int32, step))))  # fmt: skip
+            block = _index(mapping, step)
             core = tuple(i for i, how in zip(step, semantics, strict=True) if how == "parallel")
             first = written.setdefault((id(mapping), block), (core, step))
             if first[0] != core:

@@ -84,13 +84,13 @@ def check(attend):
     if not _twice.close(function(*low), plain(*low), 1e-2):
         raise Failed("For logits that are all far below zero the result is wrong: begin with a largest logit of minus infinity, not 0.", got=function(*low))  # fmt: skip
     _twice.legal(attend, q, k, v)
-    long = [
-        jax.ShapeDtypeStruct((64, 128), jnp.float32),
-        *[jax.ShapeDtypeStruct((4096, 128), jnp.float32)] * 2,
-    ]
+    # So many that a division by 63, or by 127, gives one step more.
+    queries, keys = 63 * 64, 127 * 128
+    long = [jax.ShapeDtypeStruct((rows, 128), jnp.float32) for rows in (queries, keys, keys)]
     call, *_ = _twice.calls(attend, *long)
-    if np.prod(_twice.grid(call), dtype=int) < 4096 // 128:
-        raise Failed(f"Right, but for 4,096 keys the grid is {_twice.grid(call)}: in pieces of 128 keys there are 32 steps. More keys than that are in VMEM at once.")  # fmt: skip
+    _twice.inside(call)
+    if np.prod(_twice.grid(call), dtype=int) < 63 * 127:
+        raise Failed(f"Right, but for {queries:,} queries and {keys:,} keys the grid is {_twice.grid(call)}: in pieces of 64 queries and 128 keys there are 63 times 127 steps. More keys than that are in VMEM at once.")  # fmt: skip
 
 
 exercise = Exercise(

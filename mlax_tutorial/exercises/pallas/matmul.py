@@ -1,5 +1,7 @@
 """A matrix product in blocks, with an accumulator in VMEM."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -40,7 +42,7 @@ def solution(x, y, interpret=True):
 
 def check(matmul):
     x, y = _twice.normal(0, 128, 512, dtype=jnp.bfloat16), _twice.normal(1, 512, 256, dtype=jnp.bfloat16)
-    x, y = x + x.dtype.type(0.5), y + y.dtype.type(0.5)
+    x, y = (x + x.dtype.type(0.5)) * x.dtype.type(1024), y + y.dtype.type(0.5)  # beyond float16
     got = _twice.interpreted(matmul, x, y)
     given = {"x": x, "y": y}
     _twice.array(got, (128, 256), jnp.bfloat16, **given)
@@ -60,8 +62,12 @@ def check(matmul):
         raise Failed("This is the first block's product alone.", input=given)
     if error(wanted) > 1e-2:
         raise Failed("The product is wrong.", input=given, expected=wanted.astype(np.float32), got=got)
+    narrow = jax.eval_shape(functools.partial(matmul, interpret=True), x, y[:, :128])
+    if narrow.shape != (128, 128):
+        raise Failed(f"For a y of 128 columns the result has the shape {narrow.shape}, and not (128, 128).")
     _twice.legal(matmul, x, y)
     call, *_ = _twice.calls(matmul, x, y)
+    _twice.inside(call)
     if np.prod(_twice.grid(call), dtype=int) < 8:
         raise Failed(
             f"Right, but the grid is {_twice.grid(call)}: with blocks of 128 x 128 there are 1 x 2 blocks of the result, and 4 steps of k "

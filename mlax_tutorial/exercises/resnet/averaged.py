@@ -31,7 +31,7 @@ def check(averaged):
             **shown,
         )
     _leaves(got, wanted, average, new, shown)
-    half = _pair(jnp.bfloat16, 3.0)
+    half = _pair(jnp.bfloat16, 5.0)
     got = averaged(average, half, 0.75)
     if any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(got)):
         raise Failed(
@@ -39,15 +39,23 @@ def check(averaged):
             input={"average": average, "new": half, "decay": 0.75},
             got=got,
         )
+    _leaves(
+        got,
+        solution(average, half, 0.75),
+        average,
+        half,
+        {"input": {"average": average, "new": half, "decay": 0.75}},
+    )
     exact = jax.tree.map(lambda leaf: jnp.full_like(leaf, 1.0), average)
-    moved = averaged(exact, jax.tree.map(lambda leaf: jnp.full_like(leaf, 2.0), half), 0.999)
-    mean = moved[1]["mean"]
-    if not np.allclose(mean, 1.001, atol=2e-5):
-        raise Failed(
-            "With bfloat16 weights and a decay of 0.999 the average does not move to 1.001: convert what is new to the dtype of the "
-            "average before you multiply.",
-            got=mean,
-        )
+    for decay, right in ((0.999, 1.001), (0.7, 1.3)):
+        moved = averaged(exact, jax.tree.map(lambda leaf: jnp.full_like(leaf, 2.0), half), decay)
+        mean = moved[1]["mean"]
+        if not np.allclose(mean, right, atol=2e-5):
+            raise Failed(
+                f"With bfloat16 weights and a decay of {decay} the average does not move to {right}: convert what is new to the dtype of the "
+                "average before you multiply.",
+                got=mean,
+            )
     traced = lambda decay: averaged(average, new, decay)  # noqa: E731
     checks.works_under_jit(traced, jnp.float32(0.75))
 

@@ -31,6 +31,7 @@ def check(fold):
     _one(fold, nn.Series(conv(3), norm), waves(2, 4, 4, 2))
     _one(fold, nn.Series(conv(3), norm, relu, conv(3), norm, relu), waves(2, 4, 4, 3))
     _one(fold, nn.Series(norm, relu, conv(3, 1), relu, norm, conv(2, 1)), waves(2, 4, 4, 3), pairs=0)
+    _one(fold, nn.Series(conv(3, 1), relu, norm), waves(2, 4, 4, 3), pairs=0)
 
 
 def _one(fold, model, x, pairs=None):

@@ -8,9 +8,8 @@ from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(key, images, most):
-    count, height, width, _ = images.shape
     padded = jnp.pad(images, ((0, 0), (most, most), (most, most), (0, 0)))
-    starts = jax.random.randint(key, (count, 2), 0, 2 * most + 1)
+    starts = jax.random.randint(key, (len(images), 2), 0, 2 * most + 1)
 
     def cut(image, start):
         return jax.lax.dynamic_slice(image, (start[0], start[1], 0), images.shape[1:])
@@ -53,7 +52,23 @@ def check(shift):
     still = jitted(jax.random.key(1), byte, most=0)
     if not np.array_equal(still, byte):
         raise Failed("With most=0 the images should stay as they are.", expected=byte, got=still)
+    _evenly(jitted)
     checks.keys(lambda key: shift(key, byte, 1), jax.random.key(2))
+
+
+def _evenly(jitted):
+    """One pixel in the middle of nine tells where an image went. Each of three offsets has a third, 26 images more or less."""
+    images = np.zeros((3000, 3, 3, 1), np.uint8)
+    images[:, 1, 1] = 1
+    places = np.asarray(jitted(jax.random.key(3), jax.device_put(images), most=1)).reshape(3000, 9).argmax(1)
+    for way, offsets in (("down", places // 3 - 1), ("across", places % 3 - 1)):
+        for offset in (-1, 0, 1):
+            if abs((found := np.sum(offsets == offset)) - 1000) > 160:
+                raise Failed(
+                    f"Not all offsets are equally probable: with most=1, {found} of 3,000 images move {way} by {offset}, and a third is to. Are "
+                    "numbers drawn from further than `most`? `dynamic_slice` moves a window that would leave the array back into it.",
+                    input={"most": 1},
+                )
 
 
 def _offset(before, after, most, shown):

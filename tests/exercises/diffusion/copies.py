@@ -9,6 +9,15 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+@answers.wrong("neither is nearer than the other")
+def as_near_as_the_share(samples, images, share):
+    def one(sample):
+        nearest, second = jnp.sort(jnp.sqrt(jnp.sum((images - sample) ** 2, axis=-1)))[:2]
+        return nearest <= share * second
+
+    return jax.lax.map(one, samples)
+
+
 def each(rule, root=True):
     def copies(samples, images, share):
         def one(sample):
@@ -56,3 +65,13 @@ def by_scan(samples, images, share):
 
 
 answers.right(each(lambda d, share: d[1] * share > d[0]))
+
+
+answers.equivalent(
+    "jax.lax.top_k(-distances, 2) -> jax.lax.top_k(-distances, 3)", because="the third distance is not used"
+)
+answers.equivalent("-1 -> 1", because="the differences have two axes, and the last one is axis 1")
+answers.equivalent(
+    "nearest[1] -> nearest[2]",
+    because="JAX takes the last element for an index outside, and that is nearest[1]",
+)

@@ -90,3 +90,23 @@ def without_the_rows_square(x, sigma, images):
     """The square of x is the same for all images, and a softmax does not see it."""
     logits = (x @ images.T - jnp.sum(images**2, axis=-1) / 2) / sigma**2
     return jnp.exp(logits - jax.nn.logsumexp(logits, axis=-1, keepdims=True)) @ images
+
+
+answers.equivalent(
+    "functools.partial(jnp.matmul, precision='highest') -> functools.partial(jnp.matmul)",
+    because="checks run at the highest precision whatever is said, and a CPU always does",
+)
+answers.equivalent(
+    "jax.nn.softmax(-squares / (2 * sigma ** 2), axis=-1) -> jax.nn.softmax(-squares / (2 * sigma ** 2))",
+    "-1 -> 1",
+    "-1 -> 1 (2)",
+    "-1 -> 1 (3)",
+    because="all arrays have two axes, the last one is axis 1, and it is what softmax takes where none is named",
+)
+answers.equivalent(
+    "jnp.sum(x ** 2, axis=-1, keepdims=True) -> jnp.sum(x ** 2, keepdims=True)",
+    "x ** 2 -> x * 2",
+    "x ** 2 -> x ** 1",
+    "x ** 2 -> x ** 3",
+    because="the square of x is the same for all images, and a softmax does not change by what is added to all its logits",
+)

@@ -9,6 +9,15 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+@answers.wrong("never takes another's place")
+def never_the_first(key, ids, real, vocabulary, hidden):
+    chosen_key, how_key, other_key = jax.random.split(key, 3)
+    chosen = jax.random.bernoulli(chosen_key, 0.15, ids.shape) & real
+    how = jax.random.uniform(how_key, ids.shape)
+    other = jax.random.randint(other_key, ids.shape, 1, vocabulary, ids.dtype)
+    return jnp.where(chosen, jnp.where(how < 0.8, hidden, jnp.where(how < 0.9, other, ids)), ids), chosen
+
+
 def built(key, ids, real, vocabulary, hidden, *, rate=0.15, limits=(0.8, 0.9), low=0, high=0):
     one, two, three = jax.random.split(key, 3)
     chosen = jax.random.bernoulli(one, rate, ids.shape) & real
@@ -104,3 +113,10 @@ def by_choice(key, ids, real, vocabulary, hidden):
     other = jax.random.randint(keys[2], ids.shape, 0, vocabulary)
     replaced = jnp.choose(how, [jnp.full_like(ids, hidden), other, ids], mode="clip")
     return jnp.where(chosen, replaced, ids), chosen
+
+
+answers.equivalent(
+    "how < 0.8 -> how <= 0.8",
+    "how < 0.9 -> how <= 0.9",
+    because="a number drawn is exactly 0.8 once in millions of times",
+)

@@ -10,6 +10,11 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+@answers.wrong("no shares of it")
+def in_half(layers, labels, train):
+    return solution(layers, labels, train).astype(jnp.float16)
+
+
 def fitted(layers, labels, fit, test, *, bias=True):
     targets, found = jax.nn.one_hot(labels, 3), []
     for features in layers:
@@ -91,3 +96,13 @@ def in_numpy(layers, labels, train):
         kernel = np.linalg.pinv(features[:train]) @ np.eye(3)[labels[:train]]
         found.append(np.mean(np.argmax(features[train:] @ kernel, axis=1) == labels[train:]))
     return np.array(found)
+
+
+answers.equivalent(
+    "labels.max() + 1 -> labels.max() + 2",
+    because="a class that no token has gets the score 0, and those of the others add up to 1, so one of them is larger",
+)
+answers.equivalent(
+    "(len(features), 1) -> (len(features), 2)", because="a second feature of ones changes no fit"
+)
+answers.equivalent("-1 -> 1", because="scores have two axes, and the last one is axis 1")

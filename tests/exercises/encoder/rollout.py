@@ -79,3 +79,6 @@ def by_scan(weights):
 def by_chain(weights):
     half = [0.5 * jnp.mean(layer, axis=0) + 0.5 * jnp.eye(layer.shape[-1]) for layer in weights]
     return functools.reduce(jnp.matmul, half[::-1])
+
+
+answers.equivalent("-1 -> -2", because="the maps are square")

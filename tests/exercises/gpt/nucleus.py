@@ -76,3 +76,9 @@ def by_comparison(logits, k, p):
     chances = jax.nn.softmax(jnp.where(rank < k, logits, -jnp.inf))
     before = jnp.where(logits[None] > logits[:, None], chances[None], 0).sum(axis=1)
     return jnp.where((rank < k) & ((before < p) | (rank == 0)), logits, -jnp.inf)
+
+
+answers.equivalent(
+    "before < p -> before <= p",
+    because="whether a sum of rounded probabilities equals p is decided by its last bit",
+)

@@ -3,10 +3,15 @@
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.exercises.gpt.speculate import exercise
+from mlax_tutorial.exercises.gpt.speculate import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
+
+
+@answers.wrong("For three drafts four tokens")
+def always_two(key, drafts, q, p):
+    return solution(key, drafts[:2], q[:2], p[:3])
 
 
 def by_rest(rest_of, ratio_of=lambda p, q: p / q, keys=jax.random.split):
@@ -109,3 +114,14 @@ def by_scan(key, drafts, q, p):
     rest = jnp.vstack([jnp.clip(p[:-1] - q, 0), p[-1:]])
     last = jax.random.categorical(draw_key, jnp.log(rest)[count])
     return jnp.append(drafts, 0).at[count].set(last), count + 1
+
+
+answers.equivalent(
+    "jax.random.uniform(accept_key, drafts.shape) < ratio -> jax.random.uniform(accept_key, drafts.shape) <= ratio",
+    because="a number drawn equals the ratio once in millions of times",
+)
+answers.equivalent(
+    "jnp.append(drafts, 0) -> jnp.append(drafts, -1)",
+    "jnp.append(drafts, 0) -> jnp.append(drafts, 1)",
+    because="the place that is appended is either set, or does not count",
+)

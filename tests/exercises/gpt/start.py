@@ -79,3 +79,15 @@ def step_by_step(model, trainables, prompts, lengths, size):
     cache, logits = jax.lax.scan(step, model.init_cache(prompts[:, :1], length=size), prompts.T)
     one_hot = jax.nn.one_hot(lengths - 1, prompts.shape[1])
     return jnp.einsum("bt,tbv->bv", one_hot, logits), nn.with_place(cache, lengths)
+
+
+answers.equivalent(
+    "(:, 0) -> (:, -1)",
+    "(:, 0) -> (:, 1)",
+    because="one step is left, and JAX takes the last for an index outside",
+)
+answers.equivalent(
+    ":1 -> :0",
+    ":1 -> :2",
+    because="of the ids `init_cache` needs the number of rows only: the length is given",
+)

@@ -78,3 +78,9 @@ def as_a_scan(kernels, x, y):
 
     x, _ = jax.lax.scan(layer, x, kernels)
     return jax.lax.psum(jnp.sum((x - y) ** 2), "devices") / (16 * 32)
+
+
+answers.equivalent(
+    "jax.lax.all_gather(shard, 'devices', axis=0, tiled=True) -> jax.lax.all_gather(shard, 'devices', tiled=True)",
+    because="0 is the axis where none is named",
+)

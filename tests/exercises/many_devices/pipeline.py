@@ -9,6 +9,18 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+@answers.wrong("says how many there are")
+def always_six(stage, kernel, micro, axis_name):
+    size, me = jax.lax.axis_size(axis_name), jax.lax.axis_index(axis_name)
+
+    def tick(arriving, t):
+        out = stage(kernel, jnp.where(me == 0, micro[jnp.minimum(t, 5)], arriving))
+        return jax.lax.ppermute(out, axis_name, [(i, i + 1) for i in range(size - 1)]), out
+
+    start = jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]
+    return jax.lax.scan(tick, start, jnp.arange(6 + size - 1))[1][size - 1 :]
+
+
 AHEAD = [(i, i + 1) for i in range(3)]
 
 
@@ -85,3 +97,21 @@ def in_a_ring(stage, kernel, micro, axis_name):
 
     start = jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]
     return jax.lax.scan(tick, start, padded)[1][size - 1 :]
+
+
+START = "jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]"
+answers.equivalent(
+    f"{START} -> jnp.zeros_like(micro[0]) - 0 * kernel[0, 0]",
+    "0 * kernel[0, 0] -> 0 / kernel[0, 0]",
+    "0 * kernel[0, 0] -> -1 * kernel[0, 0]",
+    "0 * kernel[0, 0] -> 1 * kernel[0, 0]",
+    *(f"(0, 0) -> {place}" for place in ("(-1, 0)", "(1, 0)", "(0, -1)", "(0, 1)")),
+    because="what arrives in the first ticks is never a part of the results",
+)
+answers.equivalent("micro[0] -> micro[-1]", "micro[0] -> micro[1]", because="only the shape is used")
+answers.equivalent(
+    "jnp.minimum(t, len(micro) - 1) -> t",
+    "len(micro) - 1 -> len(micro) + 1",
+    "len(micro) - 1 -> len(micro) - 0",
+    because="JAX takes the last microbatch for an index outside, and what it makes then comes too late to count",
+)

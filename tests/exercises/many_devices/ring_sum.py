@@ -83,3 +83,6 @@ def as_a_scan(x, axis_name):
         return (part, total + part), None
 
     return jax.lax.scan(step, (x, x), length=jax.lax.axis_size(axis_name) - 1)[0][1]
+
+
+answers.equivalent("i + 1 -> i - 1", because="that is the ring the other way round")

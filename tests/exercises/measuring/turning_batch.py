@@ -24,6 +24,14 @@ def never_none(weights, itemsize, cache, rate, bandwidth):
     return math.ceil(weights * itemsize / bandwidth / gained)
 
 
+@answers.wrong("ZeroDivisionError")
+def never_none_but_one(weights, itemsize, cache, rate, bandwidth):
+    gained = 2 * weights / rate - cache / bandwidth
+    if gained < 0:
+        return math.inf
+    return math.ceil(weights * itemsize / bandwidth / gained)
+
+
 @answers.wrong("smallest whole batch")
 def rounded_down(*case):
     batch = solution(*case)

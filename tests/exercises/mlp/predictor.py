@@ -52,6 +52,11 @@ def unscaled(apply, batch_size):
     return padded(apply, batch_size, scale=np.float32(1))
 
 
+@answers.wrong("divide by 255")
+def by_256(apply, batch_size):
+    return padded(apply, batch_size, scale=np.float32(256))
+
+
 @answers.wrong("have to be cut off")
 def uncut(apply, batch_size):
     return padded(apply, batch_size, cut=False)
@@ -136,3 +141,8 @@ def jitted(apply, batch_size):
         return np.array(answers, int)
 
     return predict
+
+
+answers.equivalent("-1 -> -2", because="NumPy takes any negative length for the one that it is to find")
+answers.equivalent("-1 -> 1 (2)", because="logits have two axes, and the last one is axis 1")
+answers.equivalent("len(raw) -> 1468 (2)", because="the number stands in the words of an error")

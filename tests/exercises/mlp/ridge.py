@@ -69,6 +69,14 @@ def nothing(features, targets, strength):
     solution(features, targets, strength)
 
 
+@answers.wrong("incompatible shapes")
+def always_five(features, targets, strength):
+    center, mean = features.mean(axis=0), targets.mean(axis=0)
+    f = features - center
+    kernel = jnp.linalg.solve(f.T @ f + strength * I(5), f.T @ targets)
+    return kernel, mean - center @ kernel
+
+
 @answers.wrong()
 def in_numpy(features, targets, strength):
     return tuple(np.asarray(one) for one in solution(features, targets, strength))
@@ -101,3 +109,15 @@ def by_cholesky(features, targets, strength):
     factor = jax.scipy.linalg.cho_factor(f.T @ f + strength * I(f.shape[1]))
     kernel = jax.scipy.linalg.cho_solve(factor, f.T @ targets)
     return kernel, mean - center @ kernel
+
+
+answers.equivalent(
+    "targets - mean -> targets + mean",
+    because="the features are centered, and their product with what is the same for all examples is zero",
+)
+answers.equivalent(
+    "jnp.matmul(f.T, f, precision='highest') -> jnp.matmul(f.T, f)",
+    "jnp.matmul(f.T, t, precision='highest') -> jnp.matmul(f.T, t)",
+    "jnp.matmul(center, kernel, precision='highest') -> jnp.matmul(center, kernel)",
+    because="checks run at the highest precision whatever is said, and a CPU always does",
+)

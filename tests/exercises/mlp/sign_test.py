@@ -105,3 +105,10 @@ def by_difference(right_a, right_b):
     # P(X <= k) = 1 - I_{1/2}(k + 1, n - k)
     p = 2 * (1 - betainc(k + 1.0, jnp.maximum(n - k, 1) * 1.0, 0.5))
     return jnp.where(n > 0, jnp.clip(p, 0, 1), 1.0) if np.ndim(n) == 0 else p
+
+
+answers.equivalent(
+    "n == 0 -> n == -1",
+    "n == 0 -> n == 1",
+    because="betainc(0, 1, 0.5) happens to be 1 in JAX, and one toss gives 1 as well",
+)

@@ -44,10 +44,23 @@ def three_steps(logits, labels):
     return jnp.exp(log_t)
 
 
-@answers.wrong("the search does not arrive")
+@answers.wrong("30 times too large the search does not arrive")
 def narrow(logits, labels):
     grid = jnp.linspace(0.05, 5, 500)
     return grid[jnp.argmin(jax.vmap(lambda t: nll(logits / t, labels))(grid))]
+
+
+@answers.wrong("80 times too small the search does not arrive")
+@jax.jit
+def from_a_fiftieth(logits, labels):
+    def halve(_, bounds):
+        low, high = bounds
+        middle = (low + high) / 2
+        cold = jax.grad(lambda v: nll(logits / jnp.exp(v), labels))(middle) < 0
+        return jnp.where(cold, middle, low), jnp.where(cold, high, middle)
+
+    low, high = jax.lax.fori_loop(0, 30, halve, (jnp.log(0.02), jnp.log(100.0)))
+    return jnp.exp((low + high) / 2)
 
 
 @answers.wrong("One temperature is asked for")
@@ -103,3 +116,23 @@ def by_adam(logits, labels):
 
     start = jnp.float32(0), adam.init(jnp.float32(0))
     return jnp.exp(jax.lax.scan(step, start, jnp.linspace(1, 0.02, 300))[0][0])
+
+
+LOOP = "jax.lax.fori_loop({}, halve, (jnp.log(0.01), jnp.log(100.0)))"
+answers.equivalent(
+    "return jax.grad(lambda log_t: _loss(logits / jnp.exp(log_t), labels))(log_t): without a gradient",
+    because="the slope is only compared with 0",
+)
+answers.equivalent(
+    *(f"{LOOP.format('0, 30')} -> {LOOP.format(rounds)}" for rounds in ("-1, 30", "1, 30", "0, 29", "0, 31")),
+    because="once more or less, the interval is far smaller than three digits ask for",
+)
+answers.equivalent(
+    "slope(middle) < 0 -> slope(middle) <= 0",
+    because="where the slope is 0 the middle is the best temperature, and both bounds approach it from then on",
+)
+answers.equivalent(
+    "jnp.log(100.0) -> 100.0",
+    "jnp.log(100.0) -> jnp.log(200.0)",
+    because="the minimum lies in a wider interval as well, and is found in it",
+)

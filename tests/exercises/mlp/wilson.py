@@ -78,3 +78,10 @@ def in_counts(right, count, z=1.96):
 
 answers.right(metrics.wilson)
 answers.wrong()(lambda right, count, z=1.96: tuple(np.asarray(b) for b in solution(right, count, z)))
+
+
+answers.equivalent(
+    "right, count, z=1.96 -> right, count, z=0.0",
+    "right, count, z=1.96 -> right, count, z=3.92",
+    because="the task names three arguments, and the check gives all of them",
+)

@@ -96,3 +96,6 @@ def by_complex_transform(x, a, b, c):
 @answers.right
 def by_fftconvolve(x, a, b, c):
     return jax.scipy.signal.fftconvolve(x, kernel(a, b, c, len(x)))[: len(x)]
+
+
+answers.equivalent("x.shape[0] -> x.shape[-1]", because="x has one axis")

@@ -9,6 +9,15 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+@answers.wrong("The gradient is wrong")
+def no_gradient(a, b, start):
+    def combine(first, second):
+        return jax.lax.stop_gradient((second[0] * first[0], second[0] * first[1] + second[1]))
+
+    factors, sums = jax.lax.associative_scan(combine, (a, b))
+    return factors * start + sums
+
+
 def combine(first, second):
     return first[0] * second[0], second[0] * first[1] + second[1]
 

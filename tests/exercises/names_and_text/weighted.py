@@ -8,6 +8,13 @@ from mlax_tutorial.exercises.names_and_text.weighted import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
+
+
+@answers.wrong()
+def rare_ones_never(logits, labels, counts):
+    return solution(logits, labels, jnp.where(counts > 1, counts, 0))
+
+
 each = optax.losses.softmax_cross_entropy_with_integer_labels
 
 
@@ -85,3 +92,24 @@ def by_one_hot(logits, labels, counts):
     weights = jnp.where(counts == 0, 0, 1000 / safe)  # any scale
     chosen = jax.nn.one_hot(labels, len(counts), dtype=logits.dtype) * weights
     return -jnp.sum(chosen * jax.nn.log_softmax(logits)) / chosen.sum()
+
+
+answers.equivalent(
+    "jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=-1) -> jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None])",
+    "-1 -> 1",
+    because="logits have two axes, the last one is axis 1, and it is what JAX takes where none is named",
+)
+answers.equivalent(
+    "(:, 0) -> (:, -1)",
+    "(:, 0) -> (:, 1)",
+    because="there is one column, and JAX takes the last for an index outside",
+)
+answers.equivalent(
+    "1 / jnp.maximum(counts, 1) -> 2 / jnp.maximum(counts, 1)",
+    because="a factor of all weights cancels, as the sum is divided by that of the weights",
+)
+answers.equivalent(
+    "jnp.maximum(counts, 1) -> counts",
+    "jnp.maximum(counts, 1) -> jnp.maximum(counts, 0)",
+    because="the infinity that 1 / 0 makes is not chosen, and nobody differentiates by counts",
+)

@@ -102,3 +102,6 @@ def full_lanes(query, key, value, interpret=True):
 @answers.right
 def lowest_finite(query, key, value, interpret=True):
     return online(query, key, value, interpret, lowest=jnp.finfo(jnp.float32).min)
+
+
+answers.equivalent("-1 -> 1", "-1 -> 1 (2)", because="logits have two axes, and the last one is axis 1")

@@ -79,3 +79,22 @@ def by_intensity(m, k, n, vmem):
     """Sorted by the bytes for each operation."""
     tried = [b for b in itertools.product(sizes(m), sizes(k), sizes(n)) if held(*b) <= vmem]
     return sorted(tried, key=lambda b: (moved(m, k, n, *b), b[1]))[0]
+
+
+MOVED = "2 * (m * k * x_reads + k * n * y_reads + m * n)"
+answers.equivalent(
+    f"{MOVED} -> {MOVED.replace('2', '1', 1)}",
+    f"{MOVED} -> {MOVED.replace('2', '3', 1)}",
+    "m * k * x_reads + k * n * y_reads + m * n -> m * k * x_reads + k * n * y_reads - m * n",
+    "m * n -> m / n",
+    because="what all blocks have in common does not change which are the best",
+)
+Y_READS = "1 if bk == k and bn == n else m // bm"
+answers.equivalent(
+    f"{Y_READS} -> 0{Y_READS[1:]}",
+    f"{Y_READS} -> 2{Y_READS[1:]}",
+    because="blocks that hold all of y move the least there is, and wherever they fit the search finds ones that move as little",
+)
+answers.equivalent(
+    "length + 1 -> length + 2", because="lengths are multiples of 128, and the next one is far beyond"
+)

@@ -54,6 +54,11 @@ def never_zero(x, interpret=True):
     return summed(x, interpret, where, begin=False)
 
 
+@answers.wrong("there is none")
+def a_step_more(x, interpret=True):
+    return summed(x, interpret, where, steps=pl.cdiv(x.shape[0], 8) + 1)
+
+
 @answers.wrong("the last ones are never read")
 def whole_blocks(x, interpret=True):
     return summed(x, interpret, where, steps=x.shape[0] // 8)
@@ -130,3 +135,16 @@ def by_tens(x, interpret=True):
         scratch_shapes=[pltpu.VMEM((8, columns), jnp.float32)],
         interpret=interpret,
     )(x)
+
+
+CALL = (
+    "pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((1, columns), x.dtype), grid=(pl.cdiv(rows, 8),), "
+    "in_specs=[pl.BlockSpec((8, columns), lambda i: (i, 0))], out_specs=pl.BlockSpec((1, columns), lambda i: (0, 0)), interpret=interpret)"
+)
+answers.equivalent(
+    "block.sum(axis=0, keepdims=True) -> block.sum(axis=0)", because="a row is added to an array of one row"
+)
+answers.equivalent(
+    CALL + " -> " + CALL.replace("out_specs=pl.BlockSpec((1, columns), lambda i: (0, 0)), ", ""),
+    because="where nothing is said a block is the whole array, and the sums are one block",
+)

@@ -68,6 +68,11 @@ def zeros_once(x, interpret=True):
     return summed(x, interpret, BOTH, start=lambda c, i: (c == 0) & (i == 0))
 
 
+@answers.wrong("there is none")
+def rows_too_far(x, interpret=True):
+    return summed(x, interpret, BOTH, x_map=lambda c, i: (c * (x.shape[0] // 16) + i + 1, 0))
+
+
 @answers.wrong("the same half of the rows")
 def same_half(x, interpret=True):
     return summed(x, interpret, BOTH, x_map=lambda c, i: (i, 0))
@@ -115,3 +120,11 @@ def by_sums_of_rows(x, interpret=True):
         compiler_params=pltpu.CompilerParams(dimension_semantics=BOTH),
         interpret=interpret,
     )(x).sum(axis=0)
+
+
+answers.equivalent(
+    "x.shape[1] -> 128",
+    "x.shape[1] -> 128 (2)",
+    "x.shape[1] -> 128 (3)",
+    because="the task says that x has 128 columns",
+)

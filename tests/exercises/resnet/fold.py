@@ -34,6 +34,12 @@ def right(kernel, given, averages, epsilon):
     return kernel * f[:, None, None, None], given["bias"] - averages["mean"] * f
 
 
+@answers.wrong()
+def where_a_convolution_is_first(model, *trees):
+    first = isinstance(model.layers[0], nn.Conv)
+    return walk(model, *trees, right, directly=not first)
+
+
 @answers.wrong("the channels that come *in*")
 def last_axis(*args):
     def merge(kernel, given, averages, epsilon):

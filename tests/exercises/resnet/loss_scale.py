@@ -68,6 +68,11 @@ def one_for_each_leaf(tree):
     return jnp.stack([jnp.float32(power(sizes(leaf).max())) for leaf in jax.tree.leaves(tree)] * 2)
 
 
+@answers.wrong("twice the scale would do")
+def of_a_round_number(tree):
+    return power(sizes(tree).max(), 65500 / 8)
+
+
 @answers.wrong()
 def always_twelve(tree):
     return 2.0**12

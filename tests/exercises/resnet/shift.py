@@ -64,6 +64,16 @@ def too_far(key, images, most):
     return cut(images, jax.random.randint(key, (len(images), 2), 0, 2 * most + 3), most + 1)
 
 
+@answers.wrong("Not all offsets are equally probable")
+def one_too_many(key, images, most):
+    return cut(images, jax.random.randint(key, (len(images), 2), 0, 2 * most + 2), most)
+
+
+@answers.wrong("Not all offsets are equally probable")
+def from_below(key, images, most):
+    return cut(images, jax.random.randint(key, (len(images), 2), -most, 2 * most + 1), most)
+
+
 @answers.wrong()
 def own_key(key, images, most):
     return cut(images, places(jax.random.key(0), images, most), most)
@@ -96,3 +106,17 @@ def by_indices(key, images, most):
 def two_keys(key, images, most):
     pairs = [jax.random.randint(k, (len(images),), 0, 2 * most + 1) for k in jax.random.split(key)]
     return cut(images, jnp.stack(pairs, axis=1), most)
+
+
+answers.equivalent(
+    "(len(images), 2) -> (len(images), 3)", because="the third number of an image is never used"
+)
+answers.equivalent("(0, 0) -> (0, 1) (2)", because="the channel that is added is cut off again")
+answers.equivalent(
+    "(start[0], start[1], 0) -> (start[0], start[1], -1)",
+    "(start[0], start[1], 0) -> (start[0], start[1], 1)",
+    because="a window with all channels fits at the channel 0 only, and `dynamic_slice` moves it there",
+)
+answers.equivalent(
+    "start[1] -> start[2]", because="JAX takes the last element for an index outside, and that is start[1]"
+)
