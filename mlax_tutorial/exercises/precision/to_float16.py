@@ -43,6 +43,8 @@ def check(to_float16):
     x = jax.device_put(np.repeat(numbers[:, None], MANY, axis=1))
     checks.returns(to_float16, key, x, shape=x.shape, dtype=jnp.float16)
     got = np.asarray(to_float16(key, x), np.float64)
+    if np.isnan(got).any():
+        raise Failed("Some of the results are NaN, and none of the numbers is.")
     low, high = _neighbors(numbers)
     near = numbers.astype(np.float16).astype(np.float32)
     stays = [i for i in range(len(normal)) if np.all(got[i] == near[i])]

@@ -95,6 +95,13 @@ def by_bits_alone(key, x):
 # Right ones of unusual style, and wrong ones that look right
 
 
+@answers.wrong("Some of the results are NaN")
+def zero_by_zero(key, x):
+    rounded = exercise.answer(key, x)
+    far = jnp.where(x == 1 + 2.0**-23, 0, 1).astype(rounded.dtype)
+    return rounded * far / far
+
+
 @answers.right
 def between_floor_and_ceiling(key, x):
     near = x.astype(jnp.float16)

@@ -131,6 +131,23 @@ def flattens_both(step, carry, xs, every):
 # Right ones of unusual style
 
 
+@answers.wrong("pytree structure error")
+def cuts_plain_trees(step, carry, xs, every):
+    def stop(tree):
+        if isinstance(tree, dict):
+            return {name: stop(part) for name, part in tree.items()}
+        if isinstance(tree, (list, tuple)):
+            return type(tree)([stop(part) for part in tree])
+        return lax.stop_gradient(tree)
+
+    def one(carry, each):
+        i, x = each
+        kept = jax.tree.map(lambda c, old: jnp.where((i > 0) & (i % every == 0), c, old), stop(carry), carry)
+        return step(kept, x)
+
+    return lax.scan(one, carry, (jnp.arange(len(xs)), xs))
+
+
 @answers.right
 def first_apart(step, carry, xs, every):
     chunks = xs.reshape(-1, every, *xs.shape[1:])
