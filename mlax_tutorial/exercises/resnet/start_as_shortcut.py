@@ -112,4 +112,5 @@ exercise = Exercise(
     ),
     solution=solution,
     check=check,
+    differentiable=False,
 )

@@ -131,4 +131,3 @@ def as_lists(sequences, length):
 answers.equivalent(
     "len(one) -> 6", because="NumPy refuses what does not fit into a row, with a ValueError of its own"
 )
-answers.equivalent("len(one) -> 6 (5)", because="the number stands in the words of an error")

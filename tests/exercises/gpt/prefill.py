@@ -68,6 +68,3 @@ def by_searchsorted(read, ids, sizes):
 def in_jax(read, ids, sizes):
     size = min(size for size in sizes if size >= len(ids))
     return read(jnp.zeros(size, jnp.int32).at[: len(ids)].set(jnp.array(ids)), jnp.int32(len(ids)))
-
-
-answers.equivalent("len(ids) -> 3 (4)", "max(sizes) -> sizes", because="both stand in the words of an error")

@@ -1,6 +1,7 @@
 """Answers to the exercise resnet.preactivation."""
 
 import jax
+import jax.numpy as jnp
 
 from mlax_tutorial import nn
 from mlax_tutorial.exercises.resnet.preactivation import exercise
@@ -120,3 +121,12 @@ class PaddingInPairs(Right):
     def conv(self, size, strides=1):
         rim = (size // 2, size // 2)
         return nn.Conv(self.channels, (size, size), strides=(strides, strides), padding=(rim, rim))
+
+
+@answers.wrong("it is rounded to half precision")
+class InHalf(Right):
+    def forward(self, call, x):
+        return super().forward(call, x).astype(jnp.float16).astype(x.dtype)
+
+
+answers.equivalent("size // 2 -> size // 3", because="both give 1 for kernels of 3, and 0 for those of 1")
