@@ -96,7 +96,7 @@ def attention_weights(logits, mask=None, bias=None):
       mask, bias: see the top of the module.
 
     Returns:
-      Weights of the shape and dtype of ``logits``; over the last axis they sum to 1.
+      Weights of the shape and dtype of ``logits``; over the last axis they sum to 1, or all are 0 where nothing may be looked at.
 
     Example:
       >>> import jax.numpy as jnp

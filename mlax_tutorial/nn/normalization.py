@@ -364,7 +364,7 @@ def moments(x, axes: tuple[int, ...], axis_name=None) -> tuple[Any, Any]:
 
     Two passes over the data: the mean first, then the mean square of what differs from it. The textbook's single
     pass, the mean square minus the square of the mean, cancels: on 1,024 float32 numbers with standard deviation 1
-    and mean 1000 its variance was 2 to 50 percent off (twelve seeds), that of two passes less than 0.00002 percent. On a CPU
+    and mean 1000 its variance was up to 50 percent off (twelve seeds), that of two passes less than 0.00002 percent. On a CPU
     a whole training step took the same time either way, within a tenth.
 
     Args:

@@ -37,6 +37,11 @@ class NoKeywords(Scaler):
         return x * trainables["scaler"].astype(x.dtype), non_trainables
 
 
+class NotTrainedByDefault(Scaler):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=True):
+        return super().fwd(x, trainables, non_trainables)
+
+
 @jax.tree_util.register_static
 @dataclasses.dataclass(unsafe_hash=True)
 class Mutable:
@@ -322,6 +327,7 @@ def text(failure):
 
 WRONG_LAYERS = [
     ("signature", NoKeywords(), "unexpected keyword argument 'key'"),
+    ("signature", NotTrainedByDefault(), "means `inference_mode=False`"),
     ("frozen", Mutable(), "`layer.rate = …` is accepted"),
     ("hashable", WithList(), "The field `axes` is a list"),
     ("equal by value", ByIdentity(), "of the same hyperparameters are not equal"),

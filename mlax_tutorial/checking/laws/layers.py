@@ -60,6 +60,13 @@ def _(subject):
                 + f": {error}.",
                 shown=[("yours", f"{name}{parameters}")],
             ) from None
+        for keyword, default in (("key", None), ("inference_mode", False)):
+            mine = parameters.parameters.get(keyword)
+            if keyword in keywords and mine is not None and mine.default is not default:
+                raise Failed(
+                    f"Who leaves `{keyword}` out of `{name}` means `{keyword}={default}`, and here it is {mine.default!r}.",
+                    shown=[("yours", f"{name}{parameters}")],
+                )
 
 
 @LAYER.add("frozen", "Nothing about a layer can be changed once it is made.")

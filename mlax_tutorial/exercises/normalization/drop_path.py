@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.normalization._compare import COSTLY, output
+from mlax_tutorial.exercises.normalization._compare import COSTLY, drawn, output
 
 
 class DropPath(nn.Layer):
@@ -84,6 +84,15 @@ def check(DropPath):
             got=slope,
         )
     checks.obeys_laws(layer, x[:2], draws=True, but=COSTLY | {"dtype inside"})
+    given = drawn(2, 3)
+    y = output(layer, given, inference_mode=True)
+    if not np.allclose(y, given, rtol=1e-2):
+        raise Failed(
+            "In inference the layer should return x as it is: training divides by 1 - rate already, so the mean is the same.",
+            input={"x": given, "rate": 0.25},
+            expected=given,
+            got=y,
+        )
     third = x / 3
     for inference_mode, factor in [(True, 1), (False, 4 / 3)]:
         y = np.asarray(output(layer, third, key=key, inference_mode=inference_mode))

@@ -25,7 +25,7 @@ def solution(x, mask):
     return centered / jnp.sqrt(variance + 1e-5), mean, variance
 
 
-MASK = np.array([[True, True, True, False], [True, False, False, False]])
+MASK = np.array([[True, True, False, True], [False, True, False, False]])  # not only the end is padding
 
 
 def check(masked):
@@ -63,13 +63,13 @@ def check(masked):
             said = next((text for wrong, text in recognise if close(value, wrong)), f"The {what} is wrong.")
             raise Failed(said, input=given, expected=np.asarray(expected, np.float32), got=value)
 
-    poisoned = np.where(kept, x, np.nan).astype(np.float32)
+    poisoned = np.where(kept, x, [np.nan, np.inf, -np.inf]).astype(np.float32)  # one for each feature
     shown = {"x": poisoned, "mask": MASK}
     for value, expected in zip(_three(masked, poisoned, MASK, shown), (y, mean, variance)):
         if not close(value, expected):
             raise Failed(
-                "With NaN in the padding the result is another one: NaN times zero is NaN. Choose with `jnp.where` before "
-                "anything is computed.",
+                "With NaN or infinity in the padding the result is another one: either times zero is NaN. Choose with `jnp.where`, by the "
+                "mask, before anything is computed.",
                 input=shown,
                 expected=np.asarray(expected, np.float32),
                 got=value,
@@ -82,7 +82,7 @@ def check(masked):
     slope = gradient(jax.device_put(poisoned), jax.device_put(MASK))
     if not np.all(np.isfinite(slope)):
         raise Failed(
-            "With NaN in the padding the gradient is NaN: after the computation `jnp.where` comes too late, since zero times "
+            "With NaN or infinity in the padding the gradient is NaN: after the computation `jnp.where` comes too late, since zero times "
             "NaN is NaN on the way back, too. Choose before anything is computed.",
             input=shown,
             got=slope,

@@ -6,6 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.exercises.layers._layers import outlines, variables
 from mlax_tutorial.exercises.normalization._compare import (
     COSTLY,
     EPSILON,
@@ -50,6 +51,7 @@ def check(RMSNorm):
         (x * np.sqrt(square), "This multiplies by the root mean square: divide by it."),
     ]  # fmt: skip
     layer = checks.make(RMSNorm)
+    variables(layer, x, None, made=outlines(layer, x))
     compare(output(layer, x), _divided(x, -1), {"x": x}, recognise)
     two = [
         (_divided(x, -1), "With `axes=2` the last two axes share one mean square. This takes the last one alone."),

@@ -82,12 +82,13 @@ def _directions(layer, v, g):
             raise Failed(said, input={"x": X, "trainables": trainables}, expected=expected, got=y)
 
     @jax.jit
-    def back(v, g):
-        return jax.grad(
-            lambda v: jnp.sum(layer.fwd(jnp.asarray(X), {"direction": v, "length": g}, ())[0] ** 2)
-        )(v)
+    def back(v, g, x):
+        def loss(v, g, x):
+            return jnp.sum(layer.fwd(x, {"direction": v, "length": g}, ())[0] ** 2)
 
-    gradient = np.asarray(back(v, g))
+        return jax.grad(loss, argnums=(0, 1, 2))(v, g, x)
+
+    gradient, *others = map(np.asarray, back(*jax.device_put((v, g, X))))
     along, whole = np.sum(gradient * v, 0), np.sqrt(np.sum(gradient**2, 0) * np.sum(v**2, 0))
     if not np.all(np.abs(along) < 2e-2 * whole):
         raise Failed(
@@ -95,6 +96,16 @@ def _directions(layer, v, g):
             "gradient stands at right angles to its direction. Is there a `stop_gradient`?",
             got=gradient,
         )
+    units = v / np.sqrt(np.sum(v**2, 0))
+    y = X @ (g * units)
+    wanted = np.sum(2 * y * (X @ units), 0), 2 * y @ (g * units).T
+    for name, found, expected in zip(("length", "x"), others, wanted):
+        if not np.allclose(found, expected, rtol=1e-2, atol=1e-2):
+            raise Failed(
+                f"The numbers are right, but not the gradient by `{name}`: is there a `stop_gradient`?",
+                expected=expected,
+                got=found,
+            )
 
 
 exercise = Exercise(

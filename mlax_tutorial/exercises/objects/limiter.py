@@ -63,7 +63,7 @@ def _dtypes(layer, half, x, trainables, non_trainables):
     got = jax.eval_shape(subject(layer).fwd, x, trainables, state)[1]["largest"].dtype
     if got != jnp.bfloat16:
         raise Failed(
-            f"The new state has the dtype of the old one: for a state of bfloat16 and a float32 input it is {got}. Convert what was seen in x."
+            f"The new state should have the dtype that the old one has: for a state of bfloat16 and a float32 input it is {got}. Convert what was seen in x."
         )
 
 

@@ -121,7 +121,7 @@ def _another_size(train_and_validate, functions, steps):
     given = {"input": "20 examples, 11 held out, epochs=2, batch_size=2"}
     if len(steps) != 20:
         raise Failed(
-            f"With other sizes there were {len(steps)} steps; 2 epochs of 10 batches are asked for: take all sizes from the arguments.",
+            f"With other sizes there were {len(steps)} steps, and not 2 epochs of 10 batches: take all sizes from the arguments.",
             **given,
         )
     expected = [float(x_val.mean()) + _extra(10 * (epoch + 1)) for epoch in range(2)]

@@ -36,9 +36,15 @@ def only_the_sum(x, lengths):
     return jnp.where(real(x, lengths), x, 0).sum(axis=1)
 
 
-@answers.wrong("A NaN in the padding reaches the result")
+@answers.wrong("NaN or infinity in the padding reaches the result")
 def by_product(x, lengths):
     return (x * real(x, lengths).astype(x.dtype)).sum(axis=1) / divisor(x, lengths)
+
+
+@answers.wrong("NaN or infinity in the padding reaches the result")
+def mends_only_nan(x, lengths):
+    clean = jnp.where(jnp.isnan(x) & ~real(x, lengths), 0, x).astype(jnp.float32)
+    return ((clean * real(x, lengths)).sum(axis=1) / jnp.maximum(lengths, 1)[:, None]).astype(x.dtype)
 
 
 @answers.wrong("One step too many")

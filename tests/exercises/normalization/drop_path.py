@@ -85,6 +85,14 @@ class AlsoInInference(Right):
         return self.drop(x, key), non_trainables
 
 
+@answers.wrong("In inference the layer should return x as it is")
+class ScalesInInference(Right):  # as if training did not divide
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        if inference_mode:
+            return x * (1 - self.rate), non_trainables
+        return self.drop(x, key), non_trainables
+
+
 # Wrong ones that look right
 
 

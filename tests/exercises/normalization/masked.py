@@ -45,7 +45,7 @@ def not_zero_outside(x, mask):
     return (x - mean) / jnp.sqrt(variance + 1e-5), mean, variance
 
 
-@answers.wrong("NaN times zero is NaN")
+@answers.wrong("either times zero is NaN")
 def by_products(x, mask):
     real = mask[..., None].astype(x.dtype)
     count = jnp.maximum(real.sum(), 1)
@@ -150,6 +150,17 @@ def one_pass(x, mask):
     mean = x.sum((0, 1)) / count
     variance = (x**2).sum((0, 1)) / count - mean**2
     return jnp.where(real, (x - mean) / jnp.sqrt(jnp.maximum(variance, 0) + 1e-5), 0.0), mean, variance
+
+
+@answers.wrong("either times zero is NaN")
+def mends_only_nan(x, mask):
+    return by_products(jnp.where(jnp.isnan(x) & ~mask[..., None], 0.0, x), mask)
+
+
+@answers.wrong("The mean is wrong")
+def as_lengths(x, mask):  # as if only the end of a sentence were padding
+    mask = jnp.arange(x.shape[1]) < mask.sum(1)[:, None]
+    return by_formula(x, mask, lambda far, variance: far / jnp.sqrt(variance + 1e-5))
 
 
 @answers.wrong("a fault in the data goes unnoticed")

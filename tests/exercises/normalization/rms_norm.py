@@ -95,6 +95,12 @@ class StaysWide(Right):
         return self.divide(x.astype(jnp.promote_types(x.dtype, jnp.float32))), non_trainables
 
 
+@answers.wrong("There are no trainables here")
+class WithAScale(Right):
+    def init(self, key, x):
+        return {"scale": jnp.ones(x.shape[-1], x.dtype)}, ()
+
+
 @answers.wrong()
 class AlwaysFloat32(Right):
     def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):

@@ -108,6 +108,18 @@ class LengthFixed(Right):
         return g * v / jax.lax.stop_gradient(jnp.linalg.norm(v, axis=0))
 
 
+@answers.wrong("not the gradient by `length`")
+class LearnedLengthFixed(Right):
+    def kernel(self, v, g):
+        return super().kernel(v, jax.lax.stop_gradient(g))
+
+
+@answers.wrong("not the gradient by `x`")
+class InputFixed(Right):
+    def fwd(self, x, trainables, non_trainables, *, key=None, inference_mode=False):
+        return super().fwd(jax.lax.stop_gradient(x), trainables, non_trainables)
+
+
 @answers.wrong("add nothing to their length")
 class WithEpsilon(Right):
     def kernel(self, v, g):
