@@ -103,8 +103,8 @@ def _size(truncated, carry):
 
 
 def _pair(truncated):
-    """A step may take a vector and give a pair."""
-    carry, xs = np.zeros(2, np.float32), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
+    """A step may take a vector and give a pair, and its state may hold an integer."""
+    carry, xs = (np.zeros(2, np.float32), np.int32(0)), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
 
     def step(carry, x):
         if x.shape != (2,):
@@ -112,13 +112,13 @@ def _pair(truncated):
                 f"For `xs` of shape (6, 2), `step` should get an x of shape (2,), got {x.shape}: `xs` may have more than one axis, "
                 "so keep those behind the first, `xs.reshape(-1, every, *xs.shape[1:])`."
             )
-        return carry + x, (carry, x[0])
+        return (carry[0] + x, carry[1] + 1), (carry[0], x[0])
 
-    where = "for a step whose output is the pair of a vector and a number"
+    where = "for a step whose output is the pair of a vector and a number, and whose state counts in integers"
     with under(f"`jax.jit`, {where} (so `ys` is a pair, too: use `jax.tree.map`)"):
         got = jax.jit(lambda carry, xs: truncated(step, carry, xs, 3))(carry, xs)
     sums = np.cumsum(xs, axis=0)
-    expected = jax.device_put((sums[-1], (sums - xs, xs[:, 0])))
+    expected = jax.device_put(((sums[-1], np.int32(6)), (sums - xs, xs[:, 0])))
     checks.same(got, expected, input={"xs": xs, "every": 3}, where=where)
 
 
