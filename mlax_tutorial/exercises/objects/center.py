@@ -40,7 +40,7 @@ def check(Center):
     if isinstance(module.__dict__.get("rate"), (jax.Array, np.ndarray)):
         said = "The rate is an array outside of a box: static values are compared by `==`, so keep a plain number."
         raise Failed(said, got=module.rate)
-    if module.__dict__.get("rate") != 0.25:
+    if getattr(module, "rate", None) != 0.25:
         raise Failed("`Center(3, rate=0.25)` should have an attribute `rate` with the value 0.25.")
     names, leaves = set(vars(module)), jax.tree.leaves(module)
     if len(leaves) != 2:
