@@ -39,8 +39,8 @@ def example(layers=12, dtype=jnp.float32):
     }
     weights = {}
     for i in reversed(range(layers)):
-        weights[f"layer_{i}.kernel"] = np.full((2, 2), i + 0.5, np.float32)
-        weights[f"layer_{i}.bias"] = np.full(2, i, np.float32)
+        weights[f"layer_{i}.kernel"] = i + np.float32([[0.5, 0.25], [0.75, 0.0]])
+        weights[f"layer_{i}.bias"] = i + np.float32([0.0, 0.5])
     return weights, tree
 
 

@@ -40,7 +40,9 @@ def check(Center):
     if isinstance(module.__dict__.get("rate"), (jax.Array, np.ndarray)):
         said = "The rate is an array outside of a box: static values are compared by `==`, so keep a plain number."
         raise Failed(said, got=module.rate)
-    leaves = jax.tree.leaves(module)
+    if getattr(module, "rate", None) != 0.25:
+        raise Failed("`Center(3, rate=0.25)` should have an attribute `rate` with the value 0.25.")
+    names, leaves = set(vars(module)), jax.tree.leaves(module)
     if len(leaves) != 2:
         extra = "The rate should be static: a plain number as an attribute."
         raise Failed(f"The module should have two leaves, and has {len(leaves)}. {extra}")
@@ -66,6 +68,10 @@ def check(Center):
         raise Failed("The box is gone: assign to `self.mean.value`, not to `self.mean`.", got=module.mean)
     if type(module.mean).__name__ != "Variable":
         raise Failed("After a call the box of `mean` is no `Variable` any more.", got=module.mean)
+    if added := set(vars(module)) - names:
+        raise Failed(
+            f"A call adds the attribute `{min(added)}`: the chapter's `jit` keeps what is written to boxes, and nothing else."
+        )
     if np.shape(module.mean.value) != (3,):
         raise Failed("The mean is over all axes but the last.", expected=moved, got=module.mean.value)
     if not np.allclose(module.mean.value, moved):

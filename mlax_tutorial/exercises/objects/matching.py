@@ -93,12 +93,13 @@ def check(matching):
         raise Failed(
             "Every character but `*` stands for itself, a dot, too.", expected=["['a.b']"], got=list(got)
         )
-    names = {"a": 1, "aa": 2, "AA": 3, "a?": 4, "ab": 5, "aaa": 6}
+    names = {"a": 1, "aa": 2, "AA": 3, "a?": 4, "ab": 5, "aaa": 6, "a+(b|c)^$": 7}
     for pattern, wanted, said in [
         ("['a*a']", ["['aa']", "['aaa']"], "Upper and lower case differ, and the text before a `*` may not overlap with the text after it."),
         ("*b*a*", [], "The pieces between the stars have to come in the order of the pattern."),
         ("*aa*aa*", [], "The pieces between the stars may not overlap."),
         ("['a?']", ["['a?']"], "Every character but `*` stands for itself, a question mark, too."),
+        ("['a+(b|c)^$']", ["['a+(b|c)^$']"], "Every character but `*` stands for itself: so do `+`, `(`, `|`, `)`, `^` and `$`."),
     ]:  # fmt: skip
         got = list(matching(names, pattern))
         if got != wanted:

@@ -106,13 +106,25 @@ def _fewer_and_more(pure_call, x):
         raise Failed("The new values should be a dict with the names of `values`, and no others.", got=new)
 
     class Counts(Averaging):
+        def __init__(self, start):
+            super().__init__()
+            self.count = start
+
         def __call__(self, x):
             self.last = x  # an attribute that was not there
             return super().__call__(x)
 
-    model = Counts()
+    model = Counts(3)
     kept = dict(vars(model))
-    pure_call(model, {"weight": jnp.ones(2)}, x)
+    try:
+        pure_call(model, {"weight": jnp.ones(2)}, x)
+    except Exception as error:
+        if "start" not in f"{error} {error.__cause__}":
+            raise
+        raise Failed(
+            "A second object made by `type(model)()` needs the arguments of its `__init__`, which you do not know: `copy.copy(model)` "
+            "calls no `__init__`."
+        ) from None
     _same_object(model, kept)
 
 

@@ -13,7 +13,7 @@ def solution(ys, lengths):
     return jnp.where((lengths > 0)[:, None], found, 0)
 
 
-YS = np.arange(1, 25, dtype=np.float32).reshape(3, 4, 2)
+YS = np.arange(1, 25, dtype=np.float32).reshape(3, 4, 2) * np.float32([1, -1])
 
 
 def check(last_real):

@@ -106,11 +106,12 @@ def _size(truncated, carry):
 
 class Sum(NamedTuple):
     so_far: jax.Array
+    count: jax.Array
 
 
 def _pair(truncated):
-    """A step may take a vector and give a pair; its carry may be of any class that JAX knows as a tree."""
-    carry, xs = Sum(np.zeros(2, np.float32)), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
+    """A step may take a vector and give a pair; its state may be of any class that JAX knows as a tree, and hold an integer."""
+    carry, xs = Sum(np.zeros(2, np.float32), np.int32(0)), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
 
     def step(carry, x):
         if x.shape != (2,):
@@ -118,13 +119,13 @@ def _pair(truncated):
                 f"For `xs` of shape (6, 2), `step` should get an x of shape (2,), got {x.shape}: `xs` may have more than one axis, "
                 "so keep those behind the first, `xs.reshape(-1, every, *xs.shape[1:])`."
             )
-        return Sum(carry.so_far + x), (carry.so_far, x[0])
+        return Sum(carry.so_far + x, carry.count + 1), (carry.so_far, x[0])
 
-    where = "for a step whose output is the pair of a vector and a number, and its carry a named tuple"
+    where = "for a step whose output is the pair of a vector and a number, and whose state, a named tuple, counts in integers"
     with under(f"`jax.jit`, {where} (so `ys` is a pair, too: use `jax.tree.map`)"):
         got = jax.jit(lambda carry, xs: truncated(step, carry, xs, 3))(carry, xs)
     sums = np.cumsum(xs, axis=0)
-    expected = jax.device_put((Sum(sums[-1]), (sums - xs, xs[:, 0])))
+    expected = jax.device_put((Sum(sums[-1], np.int32(6)), (sums - xs, xs[:, 0])))
     checks.same(got, expected, input={"xs": xs, "every": 3}, where=where)
 
 

@@ -34,6 +34,11 @@ def _by_state(state, index):
     return 1e4 * jax.nn.one_hot(state % 5, 5), state + 1
 
 
+def _by_both(state, index):
+    """What comes depends on all indices that were read: a step that reads one twice is found out."""
+    return 1e4 * jax.nn.one_hot((state + index) % 5, 5), 2 * state + index + 1
+
+
 def _dice(state, index):
     return jnp.log(jnp.array([0.5, 0.3, 0.2])), state
 
@@ -71,6 +76,17 @@ def check(write):
             else "The state is wrong."
         )
         raise Failed(said, expected=np.arange(SIZE) % 5, got=got)
+    got, state, wanted = np.asarray(write(_by_both, zero, jnp.int32(2), key, SIZE, 1.0)), 0, [2]
+    for _ in range(SIZE):
+        index = wanted[-1]
+        wanted, state = [*wanted, (state + index) % 5], 2 * state + index + 1
+    if not np.array_equal(got, wanted[1:]):
+        raise Failed(
+            "Where state and index both matter, the indices are wrong: call `step` once for each index, and hand on the state that this "
+            "call returns.",
+            expected=np.array(wanted[1:]),
+            got=got,
+        )
     programs = [
         str(jax.make_jaxpr(lambda key, n=n: write(_counts_up, zero, jnp.int32(1), key, n, 1.0))(key))
         for n in (4, 40)

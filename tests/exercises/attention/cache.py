@@ -148,6 +148,24 @@ def by_softmax(query, key, value, cache):
     return jnp.einsum("hk,khd->hd", weights, values)[None], {"key": keys, "value": values, "place": place + 1}
 
 
+@answers.right
+def newest_first(query, key, value, cache):
+    keys = jnp.concatenate([key, cache["key"][:-1]])
+    values = jnp.concatenate([value, cache["value"][:-1]])
+    place = cache["place"]
+    allowed = jnp.arange(len(keys))[None] <= place
+    return attend(query, keys, values, allowed), {"key": keys, "value": values, "place": place + 1}
+
+
+@answers.right
+def from_the_end(query, key, value, cache):
+    """Rows are filled from the last to the first."""
+    place, size = cache["place"], len(cache["key"])
+    keys, values = written(key, value, cache, size - 1 - place % size)
+    allowed = jnp.arange(size)[None] >= size - 1 - place
+    return attend(query, keys, values, allowed), {"key": keys, "value": values, "place": place + 1}
+
+
 answers.equivalent(
     "key[0] -> key[-1]",
     "key[0] -> key[1]",

@@ -53,6 +53,15 @@ def key_error(weights, tree, name_of):
     return fill(weights, tree, name_of)
 
 
+@answers.wrong()
+def transposes(weights, tree, name_of):
+    """As for a kernel of Equinox."""
+    refuse(weights, tree, name_of)
+    return tree_map_with_path(
+        lambda path, leaf: jnp.asarray(weights[name_of(keystr(path))].T, leaf.dtype), tree
+    )
+
+
 @answers.wrong("one that broadcasts, should be refused with")
 def any_shape(weights, tree, name_of):
     refuse(weights, tree, name_of, shapes=False)

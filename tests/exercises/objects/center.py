@@ -60,6 +60,24 @@ class BoxedRate(Right):
         self.rate = rate
 
 
+@answers.wrong("should have an attribute `rate`")
+class OtherName(Right):
+    def __init__(self, features, rate=0.1):
+        super().__init__(features, rate)
+        self.momentum = self.__dict__.pop("rate")
+
+    def moved(self, x):
+        new = x.reshape(-1, x.shape[-1]).mean(axis=0)
+        return self.mean.value + self.momentum * (new - self.mean.value)
+
+
+@answers.wrong("adds the attribute `last`")
+class KeepsTheInput(Right):
+    def __call__(self, x, training=True):
+        self.last = x
+        return super().__call__(x, training)
+
+
 @answers.wrong("return y alone")
 class ReturnsAPair(Right):
     def __call__(self, x, training=True):

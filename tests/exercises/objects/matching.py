@@ -129,6 +129,14 @@ def only_brackets_for_fnmatch(tree, pattern):
     return {path: leaf for path, leaf in paths(tree).items() if fnmatch.fnmatchcase(path, wanted)}
 
 
+@answers.wrong("so do `+`")
+def escapes_some(tree, pattern):
+    wanted = pattern
+    for letter in "[].?":
+        wanted = wanted.replace(letter, "\\" + letter)
+    return {path: leaf for path, leaf in paths(tree).items() if re.fullmatch(wanted.replace("*", ".*"), path)}
+
+
 @answers.right
 def escapes_all(tree, pattern):
     wanted = re.compile(re.escape(pattern).replace(r"\*", ".*"))

@@ -73,6 +73,14 @@ def leaves_what_was_added(model, values, x):
         vars(model).update(before)
 
 
+@answers.wrong("calls no `__init__`")
+def by_calling_the_class(model, values, x):
+    other = type(model)()
+    vars(other).update(vars(model) | values)
+    y = other(x)
+    return y, {name: vars(other)[name] for name in values}
+
+
 @answers.wrong("your function hid it")
 def swallows(model, values, x):
     before = dict(vars(model))

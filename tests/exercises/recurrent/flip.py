@@ -74,6 +74,13 @@ def multiplies(x, lengths):
     return jnp.einsum("bts,bsf->btf", jax.nn.one_hot(index, x.shape[1]), x)
 
 
+@answers.wrong("do not add or multiply")
+def mixes_with_the_padding(x, lengths):
+    turned = jax.vmap(lambda row, n: jnp.roll(row[::-1], n, axis=0))(x, lengths)
+    real = (jnp.arange(x.shape[1]) < lengths[:, None])[:, :, None]
+    return turned * real + x * ~real
+
+
 @answers.wrong("should be float16")
 def always_float32(x, lengths):
     return by_vmap(x.astype(jnp.float32), lengths)

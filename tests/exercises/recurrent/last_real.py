@@ -75,6 +75,13 @@ def hides_every_nan(ys, lengths):
 
 
 @answers.wrong()
+def by_maximum(ys, lengths):
+    """Right only where all outputs are positive."""
+    mask = jnp.arange(ys.shape[1]) == lengths[:, None] - 1
+    return jnp.where(mask[..., None], ys, 0).max(axis=1)
+
+
+@answers.wrong()
 def three_rows(ys, lengths):
     picked = ys[jnp.arange(3), lengths - 1]
     return jnp.where(lengths[:, None] > 0, picked, 0)

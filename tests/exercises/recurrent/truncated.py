@@ -122,6 +122,21 @@ def flattens_ys(step, carry, xs, every):
     return carry, jax.tree.map(jnp.ravel, ys)
 
 
+@answers.wrong()
+def mixes(step, carry, xs, every):
+    """A state of integers becomes one of floats."""
+
+    def chunk(carry, each):
+        first, part = each
+        carry = jax.tree.map(lambda c: first * c + (1 - first) * lax.stop_gradient(c), carry)
+        return lax.scan(step, carry, part)
+
+    chunks = xs.reshape(-1, every, *xs.shape[1:])
+    first = (jnp.arange(len(chunks)) == 0).astype(jnp.float32)
+    carry, ys = lax.scan(chunk, carry, (first, chunks))
+    return carry, jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), ys)
+
+
 @answers.wrong("may have more than one axis")
 def flattens_both(step, carry, xs, every):
     carry, ys = by_chunks(step, carry, xs.reshape(-1, every))

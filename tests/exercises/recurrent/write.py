@@ -84,6 +84,18 @@ def forgets_the_state(step, state, first, key, size, temperature):
     return scanned(one, state, first, key, size)
 
 
+@answers.wrong("call `step` once for each index")
+def reads_twice(step, state, first, key, size, temperature):
+    def one(carry, key):
+        state, index = carry
+        logits, _ = step(state, index)
+        index = jax.random.categorical(key, logits / temperature)
+        _, state = step(state, index)
+        return (state, index), index
+
+    return scanned(one, state, first, key, size)
+
+
 @answers.wrong("The first index is returned, too")
 def returns_the_first(step, state, first, key, size, temperature):
     def one(carry, key):
