@@ -84,10 +84,17 @@ def check(bucketed):
             continue
         shortest = seen[0][0]  # what a vector of one number became
         with retracing.compilations() as compiled:
-            for length, initial in ((6, 1.0), (90, 3.0), (130, 0.25), (600, 2.0), (601, 2.5)):
-                call(np.ones(length, np.float32), initial)
+            for length in (6, 90, 130, 600, 601):
+                call(np.ones(length, np.float32), 0.5)
         if compiled:
             break
+        with retracing.compilations() as for_another:
+            for initial in (1.0, 3.0, 0.25):
+                call(np.ones(90, np.float32), initial)
+        if for_another:
+            raise Failed(
+                "For another `initial` something is compiled again: is it static, or a constant of the program? Let it be traced.",
+            )
         with retracing.compilations() as for_whole:
             call(np.ones(90, np.float32), 3)
         if for_whole:

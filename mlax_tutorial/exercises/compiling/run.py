@@ -98,7 +98,7 @@ def check(run):
         )
     twin = start(twice=True)
     try:
-        got = run(step, twin, batches)
+        got = run(step, twin, iter(batches))
     except Failed as failure:
         if "twice" in failure.message:
             failure.message = (
@@ -110,7 +110,7 @@ def check(run):
         raise Failed("The caller's own state is deleted, where one array stands in it under two names.")
     checks.same(got, expected_of(start(twice=True), batches), input="one array under two names")
     empty = start()
-    got = run(step, empty, [])
+    got = run(step, empty, iter([]))
     checks.same(got, empty, input="no batches at all")
     if empty["weights"].is_deleted():
         raise Failed("Without any batch the caller's state is deleted.")

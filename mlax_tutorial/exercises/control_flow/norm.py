@@ -18,11 +18,22 @@ def check(norm):
         (lambda x: jnp.sum(x * x), "This is the square of the length: the root is missing."),
         (lambda x: jnp.sum(jnp.abs(x)), "This is the sum of the sizes, which is another length."),
         (lambda x: jnp.sqrt(jnp.mean(x * x)), "You average the squares; they should be added up."),
+        *(
+            (
+                lambda x, asked=asked: jnp.where(asked(x) == 0, 0.0, jnp.sqrt(jnp.sum(x * x))),
+                "A vector that is not zero gets the length 0. Its numbers may add up to 0, and some of them may be 0: ask all of them, "
+                "or the sum of the squares.",
+            )
+            for asked in (jnp.sum, jnp.prod, lambda x: x[0])
+        ),
     ]
-    x, zeros, short, long, one = jax.device_put(
-        [np.float32(x) for x in ([3, 0, -4], [0, 0, 0], [3e-15, 0, -4e-15], [3e14, 0, -4e14], [-2])]
+    x, zeros, short, long, one, balanced, late = jax.device_put(
+        [
+            np.float32(x)
+            for x in ([3, 0, -4], [0, 0, 0], [3e-15, 0, -4e-15], [3e14, 0, -4e14], [-2], [2, -2], [0, 3, 4])
+        ]
     )
-    examples = [(x,), (one,), (long,)]
+    examples = [(x,), (one,), (long,), (balanced,), (late,)]
     checks.values(norm, solution, examples=examples, recognise=recognise)
     zero, small = norm(zeros), norm(short)
     checks.returns(lambda x: zero, zeros, shape=(), dtype=jnp.float32)

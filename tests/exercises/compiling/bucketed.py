@@ -113,6 +113,19 @@ def initial_as_it_is(function):
     return call
 
 
+@answers.wrong("For another `initial`")
+def initial_static(function):
+    @functools.partial(jax.jit, static_argnames="initial")
+    def padded(x, length, initial):
+        return function(x, where=jnp.arange(len(x)) < length, initial=initial)
+
+    def call(x, initial):
+        size = 1 << (len(x) - 1).bit_length()
+        return padded(np.pad(x, (0, size - len(x))), np.int32(len(x)), initial=float(initial))
+
+    return call
+
+
 @answers.wrong("Nearly")
 def half(function):
     inner = solution(function)

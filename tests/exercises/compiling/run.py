@@ -154,6 +154,18 @@ def by_reduce(step, state, batches):
 
 
 @answers.right
+def by_next(step, state, batches):
+    fast_step = jax.jit(step, donate_argnums=0)
+    state = jax.tree.map(jnp.copy, state)
+    while True:
+        try:
+            batch = next(batches)
+        except StopIteration:
+            return state
+        state = fast_step(state, batch)
+
+
+@answers.right
 def copied_by_a_program(step, state, batches):
     state = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))(state)
     step = functools.partial(jax.jit, donate_argnums=0)(step)

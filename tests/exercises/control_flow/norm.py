@@ -48,6 +48,24 @@ def one_at_zero(x):
     return jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
 
 
+@answers.wrong("may add up to 0")
+def zero_by_the_sum(x):
+    is_zero = jnp.sum(x) == 0
+    return jnp.where(is_zero, 0.0, jnp.linalg.norm(jnp.where(is_zero, 1.0, x)))
+
+
+@answers.wrong("may add up to 0")
+def zero_by_the_first(x):
+    is_zero = x[0] == 0
+    return jnp.where(is_zero, 0.0, jnp.linalg.norm(jnp.where(is_zero, 1.0, x)))
+
+
+@answers.wrong("may add up to 0")
+def zero_where_any(x):
+    is_zero = jnp.any(x == 0)
+    return jnp.where(is_zero, 0.0, jnp.linalg.norm(jnp.where(is_zero, 1.0, x)))
+
+
 @answers.wrong("wrong for short vectors")
 def epsilon_mended(x):
     squares = jnp.sum(x * x)

@@ -8,7 +8,6 @@ from mlax_tutorial.exercises.control_flow.settle import (
     always,
     exercise,
     settle_from,
-    short,
     solution,
 )
 from tests.exercises.answers import Answers
@@ -35,7 +34,16 @@ def dynamic(a):
 
 answers.wrong("closer to the root")(always)
 answers.wrong("by another measure")(absolute)
-answers.wrong("it ends too early")(short)
+
+
+@answers.wrong("it ends too early")
+def four(a):
+    return settle_from(a, a, rounds=4)
+
+
+@answers.wrong("it ends too early")
+def five(a):
+    return settle_from(a, a, rounds=5)
 
 
 @answers.wrong("yours takes fewer")
