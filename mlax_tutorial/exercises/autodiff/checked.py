@@ -104,7 +104,14 @@ def _three_directions(checked, x):
         checked(f, x, jax.random.key(seed))
         if traced:  # mapped or jitted
             return
-        found.append(_lines(points, np.asarray(x, np.float64)))
+        middle = np.asarray(x, np.float64)
+        found.append(_lines(points, middle))
+        steps = [point - middle for point in points if np.any(point != middle)]
+        if any(_alone(step, steps) for step in steps):
+            raise Failed(
+                "A step is taken to one side only. A *central* difference takes the same step to both sides, and its error "
+                "is far smaller."
+            )
     first, second = found
     if len(first) < 3:
         raise Failed(
@@ -113,6 +120,10 @@ def _three_directions(checked, x):
         )
     if len(_lines([*first, *second], 0)) < len(first) + 3:
         raise Failed("Another key does not give other directions: draw them from `key`.")
+
+
+def _alone(step, steps):
+    return all(np.linalg.norm(step + other) > 1e-2 * np.linalg.norm(step) for other in steps)
 
 
 def _lines(points, middle):

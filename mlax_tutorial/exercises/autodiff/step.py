@@ -54,6 +54,12 @@ def check(step):
             **shown,
         )
     got = tuple(got)
+    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(got)):
+        raise Failed(
+            "A traced value has left `loss` by a side effect, so it has no numbers. With `has_aux=True` the extras come "
+            "back as numbers.",
+            **shown,
+        )
     if jax.tree.structure(got[0]) == jax.tree.structure(params) and got[0]["b"].dtype != jnp.bfloat16:
         raise Failed(
             f"The parameter `b` came as bfloat16 and goes back as {got[0]['b'].dtype}. With the next step the program "

@@ -67,6 +67,9 @@ def check(trace):
     checks.same(
         got, -expected, rtol=1e-4, input="f(x) = -sum(x**4) / 4, whose Hessian is diagonal and negative"
     )
+    with under("`jax.jit`, where `x` is bfloat16"):
+        got = jitted(_separate, x.astype(jnp.bfloat16), 3)(jax.random.key(0))
+    checks.same(jnp.float32(got), expected, rtol=3e-2, input="f(x) = sum(x**4) / 4, and `x` in bfloat16")
     both = jitted(_product, x, 2)
     two = [float(both(jax.random.key(seed))) for seed in range(20)]
     if not np.allclose(np.abs(two), 2) and not set(np.round(two)) <= {-2.0, 0.0, 2.0}:

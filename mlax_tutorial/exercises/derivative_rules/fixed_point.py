@@ -247,30 +247,37 @@ def check(fixed_point):
 
 def _ends(fixed_point):
     """Each round adds `a`: the result tells how many there were. One more or fewer is not asked about."""
-    start = np.float32([-1, -1])
     with under("`jax.jit`"):
-        adding = jax.jit(lambda a: fixed_point(lambda a, x: a + x, a, jax.device_put(start)))
-    for a, most, reason in (
-        (1.0, 1000, "Nothing settles here, so the loop ends after 1000 rounds."),
+        adding = jax.jit(lambda a, start: fixed_point(lambda a, x: a + x, a, start))
+    for start, a, most, reason in (
+        (-1, 1.0, 1000, "Nothing settles here, so the loop ends after 1000 rounds."),
         (
+            -1,
             -1.5e-6,
             1000,
             "All move by more than the tolerance in each round, so the loop ends after 1000 rounds.",
         ),
         (
+            -1,
             7e-7,
             1,
             "From the first round on nothing moves by more than 1e-6 times the largest entry, so the loop should end. The "
             "largest is that of the absolute values.",
         ),
+        (
+            1000,
+            5e-4,
+            1,
+            "The largest entry is 1000, and nothing moves by more than 1e-6 times as much: the loop ends after the first round.",
+        ),
     ):
-        a = np.float32(a)
-        got = np.asarray(adding(a), np.float64)
-        rounds = (got[0] + 1) / np.float64(np.float32(-1) + a + np.float32(1))
+        a, first = np.float32(a), np.float32(start)
+        got = np.asarray(adding(a, jax.device_put(np.float32([start, start]))), np.float64)
+        rounds = (got[0] - start) / np.float64(first + a - first)
         if not abs(rounds - most) < 3:
             raise Failed(
                 f"{reason} Yours takes {rounds:.0f}.",
-                input=f"f(a, x) = a + x from x = [-1, -1], with a = {a:g}",
+                input=f"f(a, x) = a + x from x = [{start}, {start}], with a = {a:g}",
                 got=jax.device_put(np.float32(got)),
             )
 

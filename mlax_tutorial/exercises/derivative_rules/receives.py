@@ -46,9 +46,11 @@ def check(given):
         },
         "g": {
             "error": "JAX does not look at your numbers: not to use the tangent says that nothing moves.",
-            "zeros": "Right, and of one number it is 0: answer with a number.",
         },
     }
+    if isinstance(given, dict):  # of an array they are zeros, of a number it is 0: each says the same
+        zero = [n for n in "dg" if isinstance(given.get(n), (int, float, str)) and given[n] in (0, "zeros")]
+        given = given | {name: solution[name] for name in zero}
     checks.answers(given, solution, why)
 
 

@@ -10,6 +10,7 @@ from jax import lax
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
 from mlax_tutorial.checking.programs import fresh
 from mlax_tutorial.exercises.errors._explain import explained, no_tracers
+from mlax_tutorial.inspection import jaxprs
 
 
 def solution(x, rate):
@@ -96,6 +97,11 @@ def check(trajectory):
         rate,
         requires=(("scan", "while"),),
     )
+    counts = jaxprs.count(fresh(trajectory), x, rate)
+    if (loops := counts["scan"] + counts["while"]) > 1:
+        raise Failed(
+            f"The program holds {loops} loops, and goes the way more than once. One loop can give both, the last point and the way."
+        )
     checks.gradients(trajectory, right, x, rate, argnums=(0, 1), finite_differences=False, jit=True)
 
 

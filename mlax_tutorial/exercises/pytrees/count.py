@@ -36,6 +36,11 @@ def check(count):
     fields = {"x": jnp.ones(2), "point": Point(jnp.ones(3), {"y": jnp.ones(4)}), "list": [jnp.ones(5)]}
     field = "Only the key of a dict is a name here: a field of a named tuple, or a place in a list, is none."
     boxed = {"box": Box({"bias": jnp.ones(2), "kernel": jnp.ones((3, 2))}), "bias": jnp.ones(3)}
+    places = {"heads": {1: jnp.ones(2)}, "list": [jnp.ones(3), (jnp.ones(4), jnp.ones(5))]}
+    place = (
+        "Place 1 of a list is not the key 1, though the text of a path shows both as `[1]`: look at the steps, "
+        "not at their text."
+    )
     opened = (
         "Registered classes are containers, too: `jax.tree.leaves_with_path` opens whatever is registered."
     )
@@ -57,6 +62,7 @@ def check(count):
         (fields, "0", "a dict with a named tuple and a list in it", field, None),
         (numbered, "1", "dicts with numbers as keys", 'The key 1 is another key than "1": compare the keys, not their text.', numbered),
         (numbered["heads"], 1, "a dict with numbers as keys", "The name may be a number, too: compare it with the key itself.", numbered["heads"]),
+        (places, 1, "a dict with the key 1, and a list", place, places),
         (boxed, "bias", "a dict with an object of a registered class in it", opened, None),
     ]  # fmt: skip
     for number, (tree, name, text, advice, shown) in enumerate(cases):

@@ -225,6 +225,11 @@ def _right_static(node):
             "Two objects that got the same attributes in another order have structures that differ: sort the names, "
             "so that the order does not matter."
         )
+    if jax.tree.leaves(turned)[0] is not turned.kernel:
+        raise Failed(
+            "The children come in the order in which the object got them: they come as the class lists them, first `kernel`.",
+            input="an object that got its `bias` before its `kernel`",
+        )
     try:
         hash(structure.node_data()[1])
     except TypeError:
@@ -275,6 +280,13 @@ def _by_value(node):
             "Two objects whose static attributes differ but look the same have equal structures: do not compare the text "
             "of a value, nor its type or its hash. The auxiliary data holds the values, and `==` of the values decides.",
             input="the names Unit() and Unit(), which are not equal",
+        )
+    whole, floating = (Linear(_ones(2), _ones(1), value) for value in (2, 2.0))
+    if _attempt(lambda: jax.tree.structure(whole) != jax.tree.structure(floating)):
+        raise Failed(
+            "Two objects whose static attributes are equal by `==` have structures that differ: compare the values alone, "
+            "not their types.",
+            input="the names 2 and 2.0, which are equal",
         )
 
 

@@ -171,6 +171,28 @@ def check(bounds):
             f"must not be guessed.\n{failure.message}"
         )
         raise
+    _two_unknown(bounds, low, high)
+
+
+def _two_unknown(bounds, low, high):
+    """A product of which neither input is known may be refused; bounds of it have to hold."""
+    shown = {"input": f"jnp.dot(x, x), low = {np.asarray(low).tolist()}, high = {np.asarray(high).tolist()}"}
+    try:
+        bottom, top = map(np.asarray, bounds(lambda x: jnp.dot(x, x), low, high))
+    except NotAttempted:
+        return
+    except Failed as failure:
+        if isinstance(getattr(failure, "error", None), NotImplementedError):
+            return
+        failure.message = f"It happens with jnp.dot(x, x).\n{failure.message}"
+        raise
+    ends = np.asarray([low, high], np.float64)
+    if bottom.shape or top.shape or bottom > 0.3126 or top < (ends**2).max(axis=0).sum() - 1e-3:
+        raise Failed(
+            "The bounds do not hold, since neither input of this `dot_general` is known exactly: raise `NotImplementedError`.",
+            got=(bottom, top),
+            **shown,
+        )
 
 
 def _samples(draw, low, high):

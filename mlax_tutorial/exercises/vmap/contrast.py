@@ -90,8 +90,8 @@ def check(contrast):
     got = run(*large)
     if not np.isfinite(np.asarray(got)).all():
         raise Failed(
-            "For large products the result is not finite: `exp` overflows. `jax.nn.log_softmax` and "
-            "`jax.nn.logsumexp` keep it in bounds.",
+            "For large products the result is not finite: `exp` overflows, or a softmax is rounded to 0 and has no "
+            "logarithm. `jax.nn.log_softmax` and `jax.nn.logsumexp` keep both in bounds.",
             got=got,
         )
     checks.same(got, _by_numpy(*large), rtol=1e-3, atol=1e-2, input="twenty times these vectors")

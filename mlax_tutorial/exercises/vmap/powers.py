@@ -80,8 +80,8 @@ def check(powers):
         ),
     ]
     checks.values(powers, _in_numpy, examples=[(matrices, exponents)], recognise=recognise, count=0)
-    thirds = _thirds(6)
-    large = jax.device_put(np.int32([1_000_000_003, 999_998, 2, 1, 0, 999_999_999]))
+    thirds = _thirds(7)
+    large = jax.device_put(np.int32([1_000_000_003, 999_998, 2, 1, 0, 999_999_999, 2**31 - 1]))
     try:
         checks.same(powers(thirds, large), _in_numpy(thirds, large), input={"exponents": large.tolist()})
     except Failed as failure:

@@ -113,3 +113,8 @@ answers.equivalent(
     "abs(measured - jnp.sum(gradient * t)) > 0.03 -> abs(measured - jnp.sum(gradient * t)) >= 0.03",
     because="a difference of exactly 0.03 does not come about",
 )
+
+
+@answers.wrong("to one side only")
+def one_small_step(f, x, key):
+    return by_steps(1e-2, 0.05, both=False)(f, x, key)

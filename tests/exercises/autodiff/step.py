@@ -116,3 +116,17 @@ def knows_plain_trees(loss, params, batch, rate):
 def only_one_level_deep(loss, params, batch, rate):
     (value, extras), slopes = jax.value_and_grad(loss, has_aux=True)(params, batch)
     return {k: (params[k] - rate * slopes[k]).astype(params[k].dtype) for k in params}, value, extras
+
+
+@answers.wrong("has left `loss` by a side effect")
+def carries_the_extras_out(loss, params, batch, rate):
+    kept = []
+
+    def value_only(params):
+        value, extras = loss(params, batch)
+        kept.append(extras)
+        return value
+
+    value, slopes = jax.value_and_grad(value_only)(params)
+    moved = jax.tree.map(lambda p, slope: (p - rate * slope).astype(p.dtype), params, slopes)
+    return moved, value, kept[0]

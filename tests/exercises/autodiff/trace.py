@@ -168,3 +168,8 @@ def half_turned_round(key, f, x, samples):
 
 
 answers.wrong("One number is asked for")(hutchinson_samples)
+
+
+@answers.wrong("where `x` is bfloat16")
+def always_float32(key, f, x, samples):
+    return jnp.mean(samples_along(jax.random.rademacher(key, (samples, x.size), jnp.float32), f, x))

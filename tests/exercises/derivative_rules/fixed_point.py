@@ -321,6 +321,7 @@ answers.wrong("so the loop should end")(with_loop(moved=jnp.add))
 answers.wrong("so the loop should end")(with_loop(tolerance=0.0))
 answers.wrong("so the loop should end")(with_loop(size=lambda x: x))
 answers.wrong("All move by more than the tolerance")(with_loop(tolerance=2e-6))
+answers.wrong("The largest entry is 1000")(with_loop(size=jnp.ones_like))
 
 answers.equivalent(
     "lax.while_loop(going, body, (step(x), x, 1))[0] -> lax.while_loop(going, body, (step(x), x, 1))[1]",

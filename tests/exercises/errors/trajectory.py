@@ -146,3 +146,10 @@ def forgets_the_rate(x, rate):
 def nine_and_one(x, rate):
     last, way = lax.scan(lambda x, _: ((y := x - rate * 4 * x**3), y), x, length=9)
     return last, jnp.concatenate([way, last[None]])
+
+
+@answers.wrong("The program holds 2 loops")
+def one_loop_for_each(x, rate):
+    step = lambda x: x - rate * 4 * x**3  # noqa: E731
+    last = lax.fori_loop(0, 10, lambda i, x: step(x), x)
+    return last, lax.scan(lambda x, _: (step(x), step(x)), x, length=10)[1]

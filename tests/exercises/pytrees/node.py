@@ -410,3 +410,22 @@ answers.equivalent(
     "zip(cls.children, children, strict=True) -> zip(cls.children, children)",
     because="JAX hands in as many children as it was given",
 )
+
+
+def as_assigned(cls, item):
+    return apart(cls, item, [name for name in vars(item) if name in cls.children])
+
+
+answers.wrong("in which the object got them")(by(as_assigned, together))
+
+
+def with_types(cls, item):
+    children, static = apart(cls, item)
+    return children, tuple((name, value, type(value)) for name, value in static)
+
+
+def from_types(cls, static, children):
+    return together(cls, [pair[:2] for pair in static], children)
+
+
+answers.wrong("equal by `==` have structures that differ")(by(with_types, from_types))

@@ -101,6 +101,17 @@ def plain_radius(bind, lows, highs):
 answers.wrong("A column of the matrix may hold both signs")(by(dot_general=plain_radius))
 
 
+def takes_one_for_known(bind, lows, highs):
+    first = bool(jnp.all(jnp.asarray(lows[0]) == highs[0]))
+    known, low, high = (lows[0], lows[1], highs[1]) if first else (lows[1], lows[0], highs[0])
+    product = lambda a, b: bind(a, b) if first else bind(b, a)  # noqa: E731
+    centre, radius = product(known, (low + high) / 2), product(abs(known), (high - low) / 2)
+    return centre - radius, centre + radius
+
+
+answers.wrong("neither input of this `dot_general` is known exactly")(by(dot_general=takes_one_for_known))
+
+
 @answers.wrong("A column of the matrix may hold both signs")
 def sampled(function, low, high):
     steps = jnp.linspace(0, 1, 101).reshape(-1, *[1] * low.ndim)

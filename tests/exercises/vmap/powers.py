@@ -148,6 +148,11 @@ def too_few_bits(matrices, exponents):
 
 
 @answers.wrong()
+def without_the_last_bit(matrices, exponents):
+    return solution(matrices, exponents % 2**30)
+
+
+@answers.wrong()
 def through_numpy(matrices, exponents):
     powers = [np.linalg.matrix_power(m, int(e)) for m, e in zip(np.asarray(matrices), exponents, strict=True)]
     return jnp.asarray(np.stack(powers))
