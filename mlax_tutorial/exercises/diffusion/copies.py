@@ -19,8 +19,10 @@ def solution(samples, images, share):
 
 IMAGES = np.array([[0, 0], [10, 0], [0, 10], [7, 7], [7, 6]], np.float32)
 # A copy; halfway between two; 1 from one and 6 from the next; between two look-alikes, and nearer to one of them; then 4.2 and 5.8
-# from the nearest two, and 3.3 and 6.7.
-SAMPLES = np.array([[0, 0], [5, 0], [9, 0], [7, 6.4375], [7, 6.125], [4.25, 0], [3.25, 0]], np.float32)
+# from the nearest two, and 3.3 and 6.7; and one across a corner, where sums of absolute values would say no.
+SAMPLES = np.array(
+    [[0, 0], [5, 0], [9, 0], [7, 6.4375], [7, 6.125], [4.25, 0], [3.25, 0], [-4, -4]], np.float32
+)
 
 
 def _distances(samples, images):
@@ -55,13 +57,13 @@ def check(copies):
             raise Failed(said, input=given, expected=expected, got=got)
     checks.same(got, jnp.asarray(expected), input=given)
     jitted = checks.works_under_jit(copies, jnp.asarray(SAMPLES), jnp.asarray(IMAGES), 0.4)
-    tall = np.random.default_rng(0).normal(1000.0, 1.0, (6, 40)).astype(np.float32)
+    tall = np.random.default_rng(0).normal(10_000.0, 1.0, (6, 40)).astype(np.float32)
     near = tall[:3] + np.float32([[1e-3], [1.0], [1e-3]])
     distances = np.sort(_distances(near, tall), axis=-1)
     checks.same(
         jitted(jnp.asarray(near), jnp.asarray(tall), 0.4),
         jnp.asarray(distances[:, 0] < 0.4 * distances[:, 1]),
-        where="for numbers around 1,000, where |x|² - 2 x·y + |y|² rounds the small distances away; subtract first",
+        where="for numbers around 10,000, where |x|² - 2 x·y + |y|² rounds the small distances away; subtract first",
     )
     twice = np.float32([[3, 4], [3, 4], [0, 0]])
     checks.same(

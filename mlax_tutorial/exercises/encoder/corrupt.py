@@ -16,7 +16,7 @@ def solution(key, ids, real, vocabulary, hidden):
     return jnp.where(chosen, replaced, ids), chosen
 
 
-VOCABULARY, HIDDEN = 50, 50
+VOCABULARY, HIDDEN = 50, 53
 SHAPE = 300, 100
 
 
@@ -63,6 +63,9 @@ def check(corrupt):
         eagerly=False,
         depends=False,
     )
+    short = jitted(key, jnp.asarray(ids, jnp.int16), jnp.asarray(real))[0].dtype
+    if short != jnp.int16:
+        raise Failed(f"For `ids` of int16 the inputs should be int16, too, got {short}.", input=given)
 
 
 def _shares(inputs, chosen, ids, real, given):

@@ -55,6 +55,9 @@ def check(pack):
         )
     _rows(sequences, arrays, expected, given)
     _numbers(arrays, expected, given)
+    for name, array in zip(("tokens", "segments", "places"), arrays):
+        if array.dtype != np.int32:
+            raise Failed(f"`{name}` should be int32, got {array.dtype}: NumPy's own integers are int64.", input=given)  # fmt: skip
     for lengths in ((3, 3, 3), (), (8, 8)):
         sequences = _made(lengths, 1)
         shown = {"lengths": lengths, "length": 8}

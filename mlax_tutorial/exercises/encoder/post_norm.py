@@ -16,6 +16,7 @@ class PostNorm(nn.TransformerBlock):
         return call.mlp_norm(y + call.drop(call.mlp(y)))
 
 
+_Own = PostNorm
 NAMES = {"attention_norm", "attention", "mlp_norm", "mlp", "drop"}
 
 
@@ -89,8 +90,22 @@ def check(PostNorm):
         if np.allclose(y, wrong, atol=1e-4):
             if said:
                 raise Failed(said, input={"x": x}, expected=wanted[0], got=y)
-            return
+            return _drops(PostNorm, x, trainables, mask)
     raise Failed("The output is wrong.", input={"x": x}, expected=wanted[0], got=y)
+
+
+def _drops(PostNorm, x, trainables, mask):
+    y, wanted = (
+        made(8, heads=2, dropout=0.5).fwd(x, trainables, (), key=jax.random.key(1), mask=mask)[0]
+        for made in (PostNorm, _Own)
+    )
+    if not np.allclose(y, wanted, atol=1e-4):
+        raise Failed(
+            "With dropout the output is wrong. As in `nn.TransformerBlock`, `call.drop` takes what attention gives, and then what the "
+            "perceptron gives, before each is added.",
+            expected=wanted,
+            got=y,
+        )
 
 
 def _variants_names(block, x, trainables, mask):

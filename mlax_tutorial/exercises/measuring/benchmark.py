@@ -83,7 +83,7 @@ def _judge(got, device, repeats, where):
     first = next((steps for _, steps, _ in device.readings), 0)
     if not device.started or not device.readings:
         raise Failed("Call `step`, and read the `clock()` before and after.", **shown)
-    if first == 0:
+    if first == 0 and got >= COMPILING / (repeats + 1) and not device.disturbed:
         raise Failed(
             "The first call compiles, and the clock is running already: warm up before you start it.", **shown
         )
@@ -106,6 +106,12 @@ def _judge(got, device, repeats, where):
         )
     if got in (expected + MAKING, expected + MAKING + DISPATCH):
         raise Failed("The time of `make` is in it: make the argument before the clock starts.", **shown)
+    if RUNNING <= got < expected:
+        raise Failed(
+            "All steps are timed together: then one that another program disturbs counts with the others. Read the clock before and after "
+            "each step, and take the median.",
+            **shown,
+        )
     if device.disturbed and got > expected:
         raise Failed(
             "Another program disturbed some of the repeats, and they are in the result: take the median.",

@@ -40,7 +40,7 @@ def check(in_segments):
 
 
 def _stored(in_segments):
-    layers, rows, width, segments = 64, 96, 8, 8
+    layers, rows, width, segments = 64, 96, 8, 4
     kernels = jax.ShapeDtypeStruct((layers, width, width), jnp.float32)
     x = jax.ShapeDtypeStruct((rows, width), jnp.float32)
     traced = [0]
@@ -67,7 +67,19 @@ def _stored(in_segments):
             f"`layer` is traced {traced[0]} times: loop with `jax.lax.scan`, inside of a segment, too.",
             **shown,
         )
+    if stored < segments:
+        raise Failed(
+            "All layers are one segment: the backward pass computes all of them again, and then holds what each layer stores at once. "
+            "`jax.checkpoint` belongs around each segment.",
+            **shown,
+        )
     if stored <= segments + 2:
+        few, traced[0], segments = traced[0], 0, 16
+        jax.eval_shape(lambda *given: jax.vjp(run, *given)[1], kernels, x)
+        if traced[0] > few:
+            raise Failed(
+                f"`layer` is traced {few} times for 4 segments, and {traced[0]} times for 16: loop with `jax.lax.scan`, over the segments, too."
+            )
         return
     if stored >= 2 * layers:
         raise Failed(

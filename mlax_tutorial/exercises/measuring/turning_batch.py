@@ -20,6 +20,7 @@ CASES = [
     ((10**9, 1, 10**6, 811e12, 3.0e12), "a byte a weight"),
     ((10**9, 2, 10**8, 811e12, 3.0e12), "a long cache"),
     ((10**6, 2, 10, 1e9, 1e12), "a slow processor"),
+    ((2**20, 2, 2**11 - 2**8, 2.0**30, 2.0**20), "a large batch, at which both take equally long"),
     (
         (2**20, 2, 2**11, 2.0**30, 2.0**20),
         "a cache that takes as long to read as a sequence takes to compute",

@@ -1,5 +1,6 @@
 """Classes from raw bytes, for any number of images, with one shape for the compiler."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -35,10 +36,14 @@ def _images(classes, seed=0):
 
 
 def check(predictor):
-    seen = []
+    seen, largest = [], []
 
     def apply(x):
-        seen.append((np.shape(x), getattr(x, "dtype", None), float(np.max(x)) if np.size(x) else 0.0))
+        seen.append((np.shape(x), getattr(x, "dtype", None)))
+        if isinstance(x, jax.core.Tracer):  # under the reader's `jit`
+            jax.debug.callback(lambda number: largest.append(float(number)), jnp.max(x))
+        else:
+            largest.append(float(np.max(x)) if np.size(x) else 0.0)
         return _scores(jnp.asarray(x, jnp.float32))
 
     predict = predictor(apply, 4)
@@ -48,18 +53,24 @@ def check(predictor):
         raw = _images(classes).tobytes()
         where = f"{len(classes)} images, batches of 4"
         seen.clear()
+        largest.clear()
         got = predict(raw)
+        jax.effects_barrier()
         if got is None:
             raise Failed("`predict` returned None: is a `return` missing?", input=where)
-        shapes = {shape for shape, _, _ in seen}
+        shapes = {shape for shape, _ in seen}
         if seen and any(np.ndim(np.zeros(shape)) != 3 or shape[1:] != (28, 28) for shape in shapes):
             raise Failed("`apply` wants images of shape `(batch_size, 28, 28)`.", input=where, shown=[("shapes", str(sorted(shapes)))])  # fmt: skip
         if shapes - {(4, 28, 28)}:
             raise Failed("`apply` is called with another shape than `(batch_size, 28, 28)`, and each new one is traced and compiled: fill up the last batch.", input=where, shown=[("shapes", str(sorted(shapes)))])  # fmt: skip
-        if any(dtype != np.float32 for _, dtype, _ in seen):
-            raise Failed("`apply` was trained on float32, and a new dtype is a new trace, too: convert the bytes, and stay in float32.", input=where, shown=[("dtypes", str({str(dtype) for _, dtype, _ in seen}))])  # fmt: skip
-        if any(abs(largest - 1) > 1e-4 for *_, largest in seen):
-            raise Failed("`apply` was trained on pixels from 0 to 1: divide by 255.", input=where, shown=[("a byte of 255 becomes", str(seen[0][-1]))])  # fmt: skip
+        if any(dtype != np.float32 for _, dtype in seen):
+            raise Failed("`apply` was trained on float32, and a new dtype is a new trace, too: convert the bytes, and stay in float32.", input=where, shown=[("dtypes", str({str(dtype) for _, dtype in seen}))])  # fmt: skip
+        if len(seen) > -(-len(classes) // 4):
+            raise Failed(
+                f"`apply` is called {len(seen)} times for {where}: more often than there are batches."
+            )
+        if any(abs(number - 1) > 1e-4 for number in largest):
+            raise Failed("`apply` was trained on pixels from 0 to 1: divide by 255.", input=where, shown=[("a byte of 255 becomes", str(largest[0]))])  # fmt: skip
         if np.shape(got) != (len(classes),):
             said = "One class for each image is asked for."
             if np.size(got) > len(classes):
@@ -71,16 +82,14 @@ def check(predictor):
             raise Failed("A class is wrong: are pixels in the order of rows, and images in that of the bytes?", input=where, expected=np.array(classes), got=np.asarray(got))  # fmt: skip
         if not np.issubdtype(np.asarray(got).dtype, np.integer):
             raise Failed("The classes should be integers.", input=where, got=np.asarray(got))
-        if len(seen) > -(-len(classes) // 4):
-            raise Failed(
-                f"`apply` is called {len(seen)} times for {where}: more often than there are batches."
-            )
     try:
         empty = predict(b"")
     except Exception as error:
         raise Failed(f"No image at all is a request, too, and has an empty answer. It raised {type(error).__name__}: {error}", input="b''") from error  # fmt: skip
     if np.shape(empty) != (0,):
         raise Failed("No image at all has an empty answer, of shape (0,).", input="b''", got=empty)
+    if not np.issubdtype(np.asarray(empty).dtype, np.integer):
+        raise Failed("The classes should be integers, also where there are none: `np.array([])` is an array of floats.", input="b''", got=np.asarray(empty))  # fmt: skip
     cut = _images([1, 2]).tobytes()[:-100]
     try:
         got = predict(cut)

@@ -55,6 +55,7 @@ def check(bucketed):
                 input=given, got=batches,
             )  # fmt: skip
     _shuffled(bucketed, key, batches, given)
+    _each_key_once(bucketed, jax.random.key(4), given)
     _more(bucketed)
 
 
@@ -96,7 +97,7 @@ def _shuffled(bucketed, key, batches, given):
         )
     if len({tuple(epoch[:, -1]) for epoch in epochs}) == 1:
         raise Failed(
-            "Within the buckets it is shuffled, but the buckets always come in the same order: short ones first, and training ends on long ones.",
+            "Within the buckets it is shuffled, but the buckets come in the same order for every key. If that is short ones first, training ends on long ones.",
             input=given,
         )
     if len(set(groups)) == 1:
@@ -115,6 +116,16 @@ def _alike(epoch):
             frozenset(frozenset(places[row] for row in rows[:-1]) for rows in epoch if rows[-1] == bound)
         )
     return len(found) == 1
+
+
+def _each_key_once(bucketed, key, given):
+    try:
+        with jax.debug_key_reuse(True):
+            bucketed(key, LENGTHS, BOUNDS, SIZE)
+    except Exception as error:
+        if not isinstance(getattr(error, "error", error), jax.errors.KeyReuseError):
+            raise
+        raise Failed("A random key is used twice. A key that was split is used up, too: take one of the new ones.", input=given) from None  # fmt: skip
 
 
 def _more(bucketed):

@@ -39,6 +39,14 @@ def check(pooled):
     checks.same(
         got, jnp.asarray(np.concatenate([mean, most], 1), jnp.float32), input=given, rtol=1e-4, atol=1e-4
     )
+    got = pooled(jax.device_put(1e5 * Y), jax.device_put(lengths))
+    wanted = jnp.asarray(1e5 * np.concatenate([mean, most], 1), jnp.float32)
+    if not np.allclose(got, wanted, rtol=1e-4):
+        raise Failed(
+            "Where all real numbers are below -1,000,000, the result is wrong: no number but -inf is low enough for the padding.",
+            expected=wanted,
+            got=got,
+        )
     jitted = checks.works_under_jit(pooled, jax.device_put(Y), jax.device_put(np.array([4, 0, 3])))
     got = np.asarray(jitted(Y, np.array([4, 0, 3])))
     if got[1].any():

@@ -82,6 +82,8 @@ def _one(fold, model, x, pairs=None):
             "The folded model differs between training and inference: something in it still looks at the batch.",
             **shown,
         )
+    if any(isinstance(layer, nn.Bias) and jax.tree.leaves(one) for layer, one in zip(folded.layers, rest)):
+        raise Failed("The non-trainables still hold statistics of a norm that is gone: those of a Bias are `()`.", got=rest, **shown)  # fmt: skip
     count = lambda model, *variables: jaxprs.count(  # noqa: E731
         lambda x: model.fwd(x, *variables, inference_mode=True)[0], x
     ).total()

@@ -25,6 +25,7 @@ TREES = {
     "in the second leaf": lambda: [jnp.full((2, 2), 1e-6), jnp.array([[2e-3, 1e-4]])],
     "a little below a power": lambda: jnp.array([65503.5 / 8 / 1024]),
     "a little above a power": lambda: jnp.array([65504.5 / 8 / 1024]),
+    "the limit itself": lambda: jnp.array([8188.0, -5.0]),
     "larger than the limit": lambda: {"a": jnp.array([30_000.0, 1.0])},
     "half precision": lambda: (jnp.array([0.5, -0.75], jnp.float16), jnp.array([0.25], jnp.bfloat16)),
     "tiny": lambda: jnp.array([3e-10, -1e-12]),

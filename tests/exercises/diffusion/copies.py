@@ -67,6 +67,25 @@ def by_scan(samples, images, share):
 answers.right(each(lambda d, share: d[1] * share > d[0]))
 
 
+@answers.wrong()
+def sums_of_absolute_values(samples, images, share):
+    def one(sample):
+        nearest = -jax.lax.top_k(-jnp.abs(images - sample).sum(-1), 2)[0]
+        return nearest[0] < share * nearest[1]
+
+    return jax.lax.map(one, samples)
+
+
+@answers.wrong("rounds the small distances away")
+def product_by_product(samples, images, share):
+    def one(sample):
+        squares = sample @ sample - 2 * images @ sample + (images**2).sum(-1)
+        nearest = -jax.lax.top_k(-jnp.sqrt(jnp.maximum(squares, 0)), 2)[0]
+        return nearest[0] < share * nearest[1]
+
+    return jax.lax.map(one, samples)
+
+
 answers.equivalent(
     "jax.lax.top_k(-distances, 2) -> jax.lax.top_k(-distances, 3)", because="the third distance is not used"
 )

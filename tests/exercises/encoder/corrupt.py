@@ -22,7 +22,7 @@ def built(key, ids, real, vocabulary, hidden, *, rate=0.15, limits=(0.8, 0.9), l
     one, two, three = jax.random.split(key, 3)
     chosen = jax.random.bernoulli(one, rate, ids.shape) & real
     how = jax.random.uniform(two, ids.shape)
-    other = jax.random.randint(three, ids.shape, low, vocabulary + high)
+    other = jax.random.randint(three, ids.shape, low, vocabulary + high, ids.dtype)
     replaced = jnp.where(how < limits[0], hidden, jnp.where(how < limits[1], other, ids))
     return jnp.where(chosen, replaced, ids), chosen
 
@@ -60,7 +60,7 @@ def one_token(key, ids, real, vocabulary, hidden):
     one, two, three = jax.random.split(key, 3)
     chosen = jax.random.bernoulli(one, 0.15, ids.shape) & real
     how = jax.random.uniform(two, ids.shape)
-    other = jax.random.randint(three, (), 0, vocabulary)
+    other = jax.random.randint(three, (), 0, vocabulary, ids.dtype)
     return jnp.where(chosen, jnp.where(how < 0.8, hidden, jnp.where(how < 0.9, other, ids)), ids), chosen
 
 
@@ -77,7 +77,7 @@ def one_key_for_two(key, ids, real, vocabulary, hidden):
     one, two = jax.random.split(key)
     chosen = jax.random.bernoulli(one, 0.15, ids.shape) & real
     how = jax.random.uniform(two, ids.shape)
-    other = jax.random.randint(one, ids.shape, 0, vocabulary)
+    other = jax.random.randint(one, ids.shape, 0, vocabulary, ids.dtype)
     return jnp.where(chosen, jnp.where(how < 0.8, hidden, jnp.where(how < 0.9, other, ids)), ids), chosen
 
 
@@ -100,7 +100,7 @@ def by_one_uniform(key, ids, real, vocabulary, hidden):
     """One draw decides all: its first 15 % are divided again."""
     one, two = jax.random.split(key)
     draw = jnp.where(real, jax.random.uniform(one, ids.shape), 1.0)
-    other = jax.random.randint(two, ids.shape, 0, vocabulary)
+    other = jax.random.randint(two, ids.shape, 0, vocabulary, ids.dtype)
     inputs = jnp.select([draw < 0.12, draw < 0.135], [jnp.full_like(ids, hidden), other], ids)
     return inputs, draw < 0.15
 
@@ -110,9 +110,20 @@ def by_choice(key, ids, real, vocabulary, hidden):
     keys = jax.random.split(key, 3)
     how = jax.random.choice(keys[0], jnp.arange(3), ids.shape, p=jnp.array([0.8, 0.1, 0.1]))
     chosen = jnp.logical_and(real, jax.random.uniform(keys[1], ids.shape) < 0.15)
-    other = jax.random.randint(keys[2], ids.shape, 0, vocabulary)
+    other = jax.random.randint(keys[2], ids.shape, 0, vocabulary, ids.dtype)
     replaced = jnp.choose(how, [jnp.full_like(ids, hidden), other, ids], mode="clip")
     return jnp.where(chosen, replaced, ids), chosen
+
+
+@answers.wrong("should be int16, too")
+def always_int32(key, ids, real, vocabulary, hidden):
+    inputs, chosen = solution(key, ids, real, vocabulary, hidden)
+    return inputs.astype(jnp.int32), chosen
+
+
+@answers.wrong("outside the vocabulary")
+def one_too_many(key, ids, real, vocabulary, hidden):
+    return solution(key, ids, real, vocabulary + 1, hidden)
 
 
 answers.equivalent(

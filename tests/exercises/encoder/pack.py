@@ -128,6 +128,11 @@ def as_lists(sequences, length):
     return tuple(arrays)
 
 
+@answers.wrong("should be int32")
+def int64(sequences, length):
+    return tuple(array.astype(np.int64) for array in solution(sequences, length))
+
+
 answers.equivalent(
     "len(one) -> 6", because="NumPy refuses what does not fit into a row, with a ValueError of its own"
 )

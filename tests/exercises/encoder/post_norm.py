@@ -91,3 +91,31 @@ class OneName(nn.TransformerBlock):
     def forward(self, call, x, **inputs):
         x = call.attention_norm(x + call.drop(call.attention(x, **inputs)))
         return call.mlp_norm(x + call.drop(call.mlp(x)))
+
+
+def dropping(where):
+    class Dropping(nn.TransformerBlock):
+        def forward(self, call, x, **inputs):
+            if where == "the sum":
+                y = call.attention_norm(call.drop(x + call.attention(x, **inputs)))
+            elif where == "the norm":
+                y = call.drop(call.attention_norm(x + call.attention(x, **inputs)))
+            else:
+                y = call.attention_norm(x + call.attention(x, **inputs))
+            return call.mlp_norm(y + call.drop(call.mlp(y)))
+
+    return Dropping
+
+
+answers.wrong("With dropout the output is wrong")(dropping("the sum"))
+answers.wrong("With dropout the output is wrong")(dropping("the norm"))
+answers.wrong("With dropout the output is wrong")(dropping("the perceptron alone"))
+
+
+@answers.right
+class OneFunctionForBoth(nn.TransformerBlock):
+    def forward(self, call, x, **inputs):
+        def part(layer, norm, x, **inputs):
+            return norm(call.drop(layer(x, **inputs)) + x)
+
+        return part(call.mlp, call.mlp_norm, part(call.attention, call.attention_norm, x, **inputs))

@@ -123,6 +123,37 @@ def minimum(make, step, clock, repeats):
     return best
 
 
+@answers.wrong("All steps are timed together")
+def waits_once(make, step, clock, repeats):
+    jax.block_until_ready(step(make()))
+    given = jax.block_until_ready([make() for _ in range(repeats)])
+    start = clock()
+    jax.block_until_ready([step(x) for x in given])
+    return (clock() - start) / repeats
+
+
+@answers.wrong("take the median")
+def without_the_first(make, step, clock, repeats):
+    spent = 0
+    for i in range(repeats + 1):
+        x = jax.block_until_ready(make())
+        start = clock()
+        jax.block_until_ready(step(x))
+        spent += (clock() - start) * (i > 0)
+    return spent / repeats
+
+
+@answers.right
+def drops_the_first(make, step, clock, repeats):
+    times = []
+    for _ in range(repeats + 1):
+        x = jax.block_until_ready(make())
+        times.append(-clock())
+        jax.block_until_ready(step(x))
+        times[-1] += clock()
+    return sorted(times[1:])[repeats // 2]
+
+
 answers.equivalent(
     "jax.block_until_ready(step(make())) -> step(make())",
     because="a device does one thing after the other, so who waits for the next argument waits for the first step as well",

@@ -1,8 +1,9 @@
 """Answers to the exercise measuring.in_segments."""
 
 import jax
+import jax.numpy as jnp
 
-from mlax_tutorial.exercises.measuring.in_segments import exercise
+from mlax_tutorial.exercises.measuring.in_segments import exercise, solution
 from tests.exercises.answers import Answers
 
 answers = Answers(exercise)
@@ -85,4 +86,21 @@ def everything_again(layer, kernels, x, segments):
         return jax.lax.scan(jax.checkpoint(one), x, kernels)
 
     x, _ = jax.lax.scan(jax.remat(segment), x, kernels.reshape(segments, -1, *kernels.shape[1:]))
+    return x
+
+
+@answers.wrong("More is stored")
+def so_many_layers_each(layer, kernels, x, segments):
+    return solution(layer, kernels, x, len(kernels) // segments)
+
+
+@answers.wrong("All layers are one segment")
+def around_everything(layer, kernels, x, segments):
+    return jax.checkpoint(lambda kernels, x: solution(layer, kernels, x, segments))(kernels, x)
+
+
+@answers.wrong("over the segments, too")
+def segment_by_segment(layer, kernels, x, segments):
+    for part in jnp.split(kernels, segments):
+        x = solution(layer, part, x, 1)
     return x

@@ -143,5 +143,46 @@ def jitted(apply, batch_size):
     return predict
 
 
+@answers.wrong("also where there are none")
+def a_list_of_none(apply, batch_size):
+    return lambda raw: np.array(padded(apply, batch_size)(raw).tolist())
+
+
+@answers.wrong("more often than there are batches")
+def fills_up_full_ones(apply, batch_size):
+    def predict(raw):
+        images = images_of(raw)
+        more = np.zeros((batch_size - len(images) % batch_size) * 784, np.uint8)
+        return padded(apply, batch_size)(raw + more.tobytes())[: len(images)]
+
+    return predict
+
+
+@answers.wrong("divide by 255")
+def compiled_and_unscaled(apply, batch_size):
+    return padded(jax.jit(apply), batch_size, scale=np.float32(1))
+
+
+@answers.right
+def compiled(apply, batch_size):
+    return padded(jax.jit(apply), batch_size)
+
+
+@answers.right
+def mapped(apply, batch_size):
+    def predict(raw):
+        n, rest = divmod(len(raw), 784)
+        if rest:
+            raise ValueError(f"{rest} bytes too many")
+        batches = -(-n // batch_size)
+        if not n:
+            return jnp.zeros(0, int)
+        images = np.frombuffer(raw.ljust(batches * batch_size * 784, b"\0"), np.uint8) / SCALE
+        answers = jax.lax.map(apply, jnp.asarray(images.reshape(batches, batch_size, 28, 28)))
+        return answers.argmax(-1).ravel()[:n]
+
+    return predict
+
+
 answers.equivalent("-1 -> -2", because="NumPy takes any negative length for the one that it is to find")
 answers.equivalent("-1 -> 1 (2)", because="logits have two axes, and the last one is axis 1")

@@ -18,7 +18,7 @@ def cut(rows, size):
     return [rows[i : i + size] for i in range(0, len(rows) - size + 1, size)]
 
 
-@answers.wrong("the buckets always come in the same order")
+@answers.wrong("in the same order for every key")
 def short_ones_first(key, lengths, bounds, batch_size):
     batches = []
     for number, each in enumerate(jax.random.split(key, len(bounds))):
@@ -148,6 +148,27 @@ def by_comparison(key, lengths, bounds, batch_size):
         low = high
     order = jax.random.permutation(jax.random.fold_in(key, len(bounds)), len(batches))
     return [batches[i] for i in np.asarray(order)]
+
+
+@answers.wrong("A key that was split is used up")
+def the_first_key_again(key, lengths, bounds, batch_size):
+    batches = []
+    for number, each in enumerate(jax.random.split(key, len(bounds))):
+        rows = of_bucket(lengths, bounds, number)
+        rows = rows[np.asarray(jax.random.permutation(each, len(rows)))]
+        batches += [(part, bounds[number]) for part in cut(rows, batch_size)]
+    return [batches[i] for i in np.asarray(jax.random.permutation(key, len(batches)))]
+
+
+@answers.wrong("in the same order for every key")
+def one_order_for_ever(key, lengths, bounds, batch_size):
+    batches = []
+    for number, each in enumerate(jax.random.split(key, len(bounds))):
+        rows = of_bucket(lengths, bounds, number)
+        rows = rows[np.asarray(jax.random.permutation(each, len(rows)))]
+        batches += [(part, bounds[number]) for part in cut(rows, batch_size)]
+    np.random.default_rng(0).shuffle(batches)
+    return batches
 
 
 answers.equivalent("len(bounds) + 1 -> len(bounds) + 2", because="the last key is left over")

@@ -158,3 +158,9 @@ def by_recursion(model, trainables, non_trainables):
 
     parts = tuple(zip(*fold(layers)))
     return nn.Series(*parts[0]), *parts[1:]
+
+
+@answers.wrong("statistics of a norm that is gone")
+def keeps_statistics(model, trainables, non_trainables):
+    folded, weights, _ = walk(model, trainables, non_trainables, right)
+    return folded, weights, non_trainables
