@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.inspection import jaxprs
 
 
 def solution(key, images, most):
@@ -21,6 +22,13 @@ def check(shift):
     images = np.arange(1, 1 + 200 * 5 * 4, dtype=np.float32).reshape(200, 5, 4, 1)
     images = np.concatenate([images, -images], axis=-1)
     jitted = jax.jit(shift, static_argnames="most")
+
+    def size(images):
+        return jaxprs.count(lambda key: shift(key, images, 2), jax.random.key(0)).total()
+
+    sizes = size(images[:3]), size(images[:9])
+    if sizes[1] > sizes[0]:
+        raise Failed(f"The program grows with the batch, from {sizes[0]} equations for 3 images to {sizes[1]} for 9: let `jax.vmap` go through the images, not a Python loop.")  # fmt: skip
     shown = {"input": {"images": f"float32{images.shape}", "most": 2}}
     got = jitted(jax.random.key(0), jax.device_put(images), most=2)
     if got is None:

@@ -108,6 +108,14 @@ def two_keys(key, images, most):
     return cut(images, jnp.stack(pairs, axis=1), most)
 
 
+@answers.wrong("not a Python loop")
+def image_by_image(key, images, most):
+    keys = jax.random.split(key, len(images))
+    return jnp.concatenate(
+        [cut(image[None], places(key, image[None], most), most) for key, image in zip(keys, images)]
+    )
+
+
 answers.equivalent(
     "(len(images), 2) -> (len(images), 3)", because="the third number of an image is never used"
 )
