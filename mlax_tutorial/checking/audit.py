@@ -16,7 +16,7 @@ MOST = 4  # kinds of calls that are looked at
 
 
 class Calls:
-    """The calls that a check made: their arguments, arrays by shape and dtype; of each kind the first, and words by themselves."""
+    """The calls that a check made: their arguments, arrays by shape and dtype; of each kind (`_kind`) the first."""
 
     def __init__(self):
         self.kinds, self.arguments = set(), []

@@ -57,14 +57,13 @@ def grade(exercise, answer, seconds):
                 "that cannot be interrupted."
             )
             return Outcome(exercise.name, FAILED, message)
-    if isinstance(found, str):
-        return Outcome(exercise.name, NOT_GRADED, "The check itself broke.", fault=RuntimeError(found))
-    *fields, fault = found
-    outcome = Outcome(*fields, fault=RuntimeError(fault) if fault else None)
-    if outcome.stopped:  # a program may still occupy the devices
-        with _lock:
+        if isinstance(found, str):
+            return Outcome(exercise.name, NOT_GRADED, "The check itself broke.", fault=RuntimeError(found))
+        *fields, fault = found
+        outcome = Outcome(*fields, fault=RuntimeError(fault) if fault else None)
+        if outcome.stopped:  # a program may still occupy the devices
             _workers.pop(exercise.devices).stop()
-    return outcome
+        return outcome
 
 
 def stop():

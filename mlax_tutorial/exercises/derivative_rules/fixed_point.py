@@ -191,9 +191,8 @@ def check(fixed_point):
         atol=1e-4,
         input="f(a, x) = a.slope * x + a.offset, of a named tuple, 0.97 and 0.03, which takes some hundred rounds",
     )
-    expected_slow = jax.device_put(
-        Line(np.float32(100), np.float32(100))
-    )  # 3 x / (1 - slope) and 3 / (1 - slope), at x = 1
+    # 3 x / (1 - slope) and 3 / (1 - slope), at x = 1
+    expected_slow = jax.device_put(Line(np.float32(100), np.float32(100)))
     compare(
         slope,
         expected_slow,

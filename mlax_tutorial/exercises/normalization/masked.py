@@ -65,15 +65,13 @@ def check(masked):
 
     poisoned = np.where(kept, x, [np.nan, np.inf, -np.inf]).astype(np.float32)  # one for each feature
     shown = {"x": poisoned, "mask": MASK}
-    for value, expected in zip(_three(masked, poisoned, MASK, shown), (y, mean, variance)):
-        if not close(value, expected):
-            raise Failed(
-                "With NaN or infinity in the padding the result is another one: either times zero is NaN. Choose with `jnp.where`, by the "
-                "mask, before anything is computed.",
-                input=shown,
-                expected=np.asarray(expected, np.float32),
-                got=value,
-            )
+    _agree(
+        _three(masked, poisoned, MASK, shown),
+        (y, mean, variance),
+        "With NaN or infinity in the padding the result is another one: either times zero is NaN. Choose with `jnp.where`, by the "
+        "mask, before anything is computed.",
+        shown,
+    )
 
     @jax.jit
     def gradient(x, mask):
@@ -117,15 +115,13 @@ def check(masked):
     single = np.zeros_like(MASK)
     single[1, 2] = True
     shown = {"x": x, "mask": single}
-    for value, expected in zip(_three(masked, x, single, shown), (np.zeros_like(x), x[1, 2], np.zeros(3))):
-        if not close(value, expected):
-            raise Failed(
-                "Where a single place is real, the mean is what stands there, and the variance is 0: divide by the number of real places, "
-                "which is 1 here.",
-                input=shown,
-                expected=np.asarray(expected, np.float32),
-                got=value,
-            )
+    _agree(
+        _three(masked, x, single, shown),
+        (np.zeros_like(x), x[1, 2], np.zeros(3)),
+        "Where a single place is real, the mean is what stands there, and the variance is 0: divide by the number of real places, "
+        "which is 1 here.",
+        shown,
+    )
     nothing = np.zeros_like(MASK)
     shown = {"x": x, "mask": nothing}
     for value, what in zip(
@@ -137,6 +133,12 @@ def check(masked):
                 input=shown,
                 got=value,
             )
+
+
+def _agree(got, expected, said, shown):
+    for value, wanted in zip(got, expected, strict=True):
+        if not close(value, wanted):
+            raise Failed(said, input=shown, expected=np.asarray(wanted, np.float32), got=value)
 
 
 def _three(masked, x, mask, shown):
