@@ -155,17 +155,3 @@ def _without_its_value(x):
 
 
 answers.wrong("The note cannot be written")(jax.jit(checkify.checkify(_without_its_value)))
-
-
-_program = jax.jit(checkify.checkify(_checked))
-
-
-@answers.right
-def hands_on_the_pair(x):
-    error, mean = _program(x)
-    return error, mean
-
-
-@answers.wrong("not jitted")
-def jitted_at_each_call(x):
-    return jax.jit(checkify.checkify(lambda x: _checked(x)))(x)
