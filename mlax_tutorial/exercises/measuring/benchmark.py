@@ -109,7 +109,7 @@ def _judge(got, device, repeats, where):
     if RUNNING <= got < expected:
         raise Failed(
             "All steps are timed together: then one that another program disturbs counts with the others. Read the clock before and after "
-            "each step, and take the median.",
+            "each step, and return the median.",
             **shown,
         )
     if device.disturbed and got > expected:

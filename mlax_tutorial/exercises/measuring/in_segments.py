@@ -78,7 +78,7 @@ def _stored(in_segments):
         jax.eval_shape(lambda *given: jax.vjp(run, *given)[1], kernels, x)
         if traced[0] > few:
             raise Failed(
-                f"`layer` is traced {few} times for 4 segments, and {traced[0]} times for 16: loop with `jax.lax.scan`, over the segments, too."
+                f"`layer` is traced {few} times for 4 segments, and {traced[0]} times for 16: let `jax.lax.scan` go over the segments, too."
             )
         return
     if stored >= 2 * layers:

@@ -206,7 +206,10 @@ def _by_signs(equation, inputs):
             products = [a * c, a * d, b * c, b * d]
             return functools.reduce(jnp.minimum, products), functools.reduce(jnp.maximum, products)
         case "dot_general":  # the known one in its positive and its negative part
-            place = 0 if lows[0] is highs[0] or bool(jnp.all(lows[0] == highs[0])) else 1
+            known = [bool(jnp.all(jnp.asarray(low) == high)) for low, high in zip(lows, highs, strict=True)]
+            if not any(known):
+                raise NotImplementedError("neither input is known")
+            place = known.index(True)
             w = lows[place]
             plus, minus = jnp.maximum(w, 0), jnp.minimum(w, 0)
             other, rest = (lows[1 - place], highs[1 - place])
