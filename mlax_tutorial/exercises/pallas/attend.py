@@ -59,7 +59,7 @@ def pieces(q, k, v):
 
 
 def check(attend):
-    q, k, v = _twice.normal(0, 128, 64), _twice.normal(1, 256, 64), _twice.normal(2, 256, 64)
+    q, k, v = _twice.normal(0, 192, 64), _twice.normal(1, 256, 64), _twice.normal(2, 256, 64)
     k = k * np.linspace(0.5, 2, 256, dtype=np.float32)[:, None]
     given = {"query": q, "key": k, "value": v}
     function = jax.jit(functools.partial(attend, interpret=True))
