@@ -33,6 +33,10 @@ EXAMPLES = {
     "equally frequent": ({"ba": 2, "ab": 2, "cd": 2}, 3),
     "fewer pairs than asked for": ({"hi": 3, "a": 9}, 5),
     "words that share pieces": ({"the": 9, "then": 4, "there": 3, "hen": 2, "tether": 1}, 7),
+    "merged from the left": ({"aaa": 1}, 2),
+    "a pair that occurs twice in a word": ({"abab": 2, "cd": 3}, 3),
+    "a piece that ends like one of the pair": ({"ca": 5, "ab": 4, "cab": 1}, 3),
+    "equally frequent, the shorter first piece sorts first": ({"aba": 2, "ac": 2, "ab": 1}, 3),
 }
 
 
@@ -58,6 +62,8 @@ def check(merges):
             raise Failed("Your function returned None: is a `return` missing?")
         if given != words:
             raise Failed("Your function changes `words`. Work on a copy.", input=words, got=given)
+        if any(isinstance(pair, str) for pair in got):
+            raise Failed("Give each pair as two strings, not what they make together.", input=words, got=got)
         try:
             got = [tuple(pair) for pair in got]
         except TypeError:

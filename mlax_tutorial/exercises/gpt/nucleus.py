@@ -39,6 +39,8 @@ def check(nucleus):
             raise Failed("Your function returned None: is a `return` missing?")
         if np.shape(got) != (5,):
             raise Failed("Logits of the shape of those given are asked for.", input=given, got=got)
+        if not jnp.issubdtype(jnp.asarray(got).dtype, jnp.floating):
+            raise Failed("Logits are asked for, not places or a mask.", input=given, got=got)
         found.append((k, p, np.asarray(got)))
     finite = [frozenset(np.flatnonzero(np.isfinite(got)).tolist()) for _, _, got in found]
     for wrong, said in (
@@ -66,6 +68,8 @@ def check(nucleus):
                 ", not only their probabilities." if same else "."
             )
             raise Failed(said, input=given, expected=wanted, got=got)
+    if np.isfinite(nucleus(jnp.zeros(4), 4, 0.5)).sum() == 3:  # sums of quarters are not rounded
+        raise Failed("Of four equally probable tokens, two together reach p=0.5. Three are left.")
     jitted = jax.jit(lambda logits, p: nucleus(logits, 3, p))
     checks.same(jitted(logits, jnp.float32(0.8)), nucleus(logits, 3, 0.8), where="under `jax.jit`")
     rows = jax.random.normal(jax.random.key(0), (64, 40))

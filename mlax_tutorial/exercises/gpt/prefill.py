@@ -21,30 +21,37 @@ SIZES = (4, 16, 64)
 
 def _read():
     """A stand-in for a model: what it gives tells what it got."""
-    seen = []
+    seen, dtypes = [], set()
 
     @jax.jit
-    def read(ids, length):
+    def run(ids, length):
         seen.append((ids.shape, ids.dtype))
         real = jnp.arange(len(ids)) < length
-        return jnp.sum(jnp.where(real, ids * (jnp.arange(len(ids)) + 1), 0)), length, jnp.sum(~real)
+        total = jnp.sum(jnp.where(real, ids * (jnp.arange(len(ids)) + 1), 0))
+        return total, length, jnp.sum(~real), jnp.sum(~real & (ids != 0))
 
-    return read, seen
+    def read(ids, length):
+        if np.ndim(ids) != 1 or np.ndim(length):
+            raise Failed(
+                "`read` gets one row of ids, then their number.", got=(np.shape(ids), np.shape(length))
+            )
+        dtypes.add(str(getattr(ids, "dtype", type(ids).__name__)))
+        return run(ids, length)
+
+    return read, seen, dtypes
 
 
 def check(prefill):
-    read, seen = _read()
+    read, seen, dtypes = _read()
     for count in (3, 4, 5, 16, 17, 40, 64, 1, 9, 2):
-        ids = [(7 * i) % 11 + 1 for i in range(count)]
+        ids = [(7 * i) % 11 for i in range(count)]
         given = {"ids": f"a list of {count} ids", "sizes": SIZES}
         got = prefill(read, ids, SIZES)
         if got is None:
             raise Failed("Your function returned None: return what `read` returns.")
-        if not isinstance(got, tuple) or len(got) != 3:
+        if not isinstance(got, tuple) or len(got) != 4:
             raise Failed("Return what `read` returns, as it is.", input=given, got=got)
-        if seen and len(seen[-1][0]) != 1:
-            raise Failed("`read` gets one row of ids.", input=given, got=seen[-1][0])
-        total, length, padding = map(int, got)
+        total, length, padding, other = map(int, got)
         size = min(size for size in SIZES if size >= count)
         if length != count:
             raise Failed(
@@ -67,14 +74,18 @@ def check(prefill):
                 "The prompt is not at the beginning, or not in order: the padding goes to the end.",
                 input=given,
             )
+        if other:
+            raise Failed("The padding should be zeros.", input=given)
     if len(seen) > 3:
         raise Failed(
             f"`read` was traced {len(seen)} times for three sizes. Is the length static, or does the dtype change?",
             expected=3,
             got=seen,
         )
+    if dtypes != {"int32"}:
+        raise Failed("`read` gets an int32 array.", expected="int32", got=", ".join(sorted(dtypes)))
     checks.refuses(prefill, read, [1] * 65, SIZES, error=ValueError)
-    read, seen = _read()
+    read, *_ = _read()
     got = prefill(read, [5, 2], (32, 8))
     if int(got[2]) != 6:
         raise Failed("The sizes may stand in any order; the smallest that fits is asked for.", input={"sizes": (32, 8)})  # fmt: skip

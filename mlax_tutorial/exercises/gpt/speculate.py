@@ -66,8 +66,11 @@ def check(speculate):
     first = np.bincount(tokens[:, 0], minlength=3)
     shown = {"input": given, "expected": P[0], "got": first / DRAWS}
     if _chi_square(first, P[0]) > 13.8:  # of 2 degrees of freedom, 1 in 1,000
+        if count.min() == 3:
+            raise Failed("Drafts are never refused.", **shown)
+        if (tokens[:, 0] == drafts[:, 0]).all():
+            raise Failed("The first token is the draft, even where that is refused. What replaces it stands in its place, and is drawn from `max(p - q, 0)`, not from `max(q - p, 0)`.", **shown)  # fmt: skip
         for wrong, said in (
-            (Q[0], "The first token has the distribution of the small model. Either drafts are never refused, or after a refusal you draw from `max(q - p, 0)`, what there is too much of; draw from `max(p - q, 0)`."),
             (_first_by(P[0]), "After a refusal you draw from `p`. What was refused was already too frequent: draw from what is missing, `max(p - q, 0)`."),
             (_first_by(Q[0]), "After a refusal you draw from `q` once more."),
         ):  # fmt: skip

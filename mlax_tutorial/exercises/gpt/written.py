@@ -23,6 +23,10 @@ def _next(token):
     return jnp.log(jnp.asarray(CHANCES, jnp.float32))[token]
 
 
+def _count(token):
+    return jnp.where(jnp.arange(9) == token + 1, 0.0, -1e9)
+
+
 def _chi_square(counts, chances):
     expected = chances * counts.sum(axis=-1, keepdims=True)
     return float(((counts - expected) ** 2 / np.maximum(expected, 1e-9)).sum())
@@ -30,10 +34,23 @@ def _chi_square(counts, chances):
 
 def check(written):
     key, first = jax.random.key(0), jnp.int32(1)
+    calls = []
+
+    def noting(token):
+        calls.append(token)
+        return _next(token)
+
+    jax.jit(lambda key: written(key, noting, first, 40)).lower(key)
+    if len(calls) > 4:
+        raise Failed(
+            f"`next_logits` is traced {len(calls)} times for 40 tokens: a Python loop is unrolled. Use `jax.lax.scan`."
+        )
     got = written(key, _next, first, LENGTH)
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?")
     given = {"next_logits": "of three tokens, from a table", "token": 1, "length": LENGTH}
+    if isinstance(got, tuple):
+        raise Failed("An array is asked for, not a tuple. `jax.lax.scan` returns two things.", input=given)
     if np.shape(got) != (LENGTH,):
         raise Failed(
             f"An array of {LENGTH} tokens is asked for, without the first one, which was given.",
@@ -69,23 +86,20 @@ def check(written):
     steps = np.bincount(tokens[:-1] * 3 + tokens[1:], minlength=9)
     if steps.max() > LENGTH / 2:
         raise Failed("The tokens repeat each other.", input=given, got=got)
+    got = written(key, _count, first, 5)
+    if np.asarray(got).tolist() != [2, 3, 4, 5, 6]:
+        raise Failed(
+            "The first token is drawn after `token`, and each other one after that which stands before it.",
+            input={"next_logits": "token + 1 is certain", "token": 1, "length": 5},
+            expected=[2, 3, 4, 5, 6],
+            got=got,
+        )
     few = written(key, _next, first, 7)
     checks.returns(written, key, _next, first, 7, shape=(7,))
     another = [np.asarray(written(jax.random.key(i), _next, first, 7)) for i in range(4)]
     if all((row == np.asarray(few)).all() for row in another):
         raise Failed("Every key writes the same text: draw with the keys that come from `key`.", got=few)
     checks.keys(lambda key: written(key, _next, first, 5), key)
-    calls = []
-
-    def noting(token):
-        calls.append(token)
-        return _next(token)
-
-    jax.jit(lambda key: written(key, noting, first, 40)).lower(key)
-    if len(calls) > 4:
-        raise Failed(
-            f"`next_logits` is traced {len(calls)} times for 40 tokens: a Python loop is unrolled. Use `jax.lax.scan`."
-        )
 
 
 exercise = Exercise(

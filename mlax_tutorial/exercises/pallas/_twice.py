@@ -112,6 +112,16 @@ def collisions(call):
     return None
 
 
+def no_race(call):
+    if clash := collisions(call):
+        one, other, block = clash
+        raise Failed(
+            f"A race: steps {one} and {other} may run at once, and both write block {block} of the output. What is parallel needs a "
+            "block of its own for each core.",
+            shown=[("dimension_semantics", str(semantics_of(call)))],
+        )
+
+
 def semantics_of(call):
     """For each axis of the grid, "parallel" or "arbitrary"."""
     params = call.params["compiler_params"]

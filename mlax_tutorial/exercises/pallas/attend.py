@@ -59,7 +59,7 @@ def pieces(q, k, v):
 
 
 def check(attend):
-    q, k, v = _twice.normal(0, 64, 128), _twice.normal(1, 256, 128), _twice.normal(2, 256, 128)
+    q, k, v = _twice.normal(0, 192, 64), _twice.normal(1, 256, 64), _twice.normal(2, 256, 64)
     k = k * np.linspace(0.5, 2, 256, dtype=np.float32)[:, None]
     given = {"query": q, "key": k, "value": v}
     function = jax.jit(functools.partial(attend, interpret=True))
@@ -67,11 +67,11 @@ def check(attend):
     _twice.array(got, q.shape, jnp.float32, **given)
     wanted = plain(q, k, v)
     if _twice.nans(got):
-        raise Failed("The result is NaN: at the first piece of keys, set the sums to zeros and the largest logit to minus infinity.", input=given)  # fmt: skip
+        raise Failed("The result is NaN. At the first piece of keys the sums are set to zeros and the largest logit to minus infinity; later, `exp(old - new)` scales what is there.", input=given)  # fmt: skip
     if not _twice.close(got, wanted):
         first, last = pieces(q, k, v)
         if _twice.close(got, last):
-            raise Failed("Only the last piece of keys counts: the scratch arrays are set anew at each step.", input=given)  # fmt: skip
+            raise Failed("Only the last piece of keys counts: the scratch arrays are set anew at each step, or the largest logit is not kept.", input=given)  # fmt: skip
         if _twice.close(got, first + last) or _twice.close(got, (first + last) / 2):
             raise Failed("Each piece has a softmax of its own: divide once, by the sum over all pieces, at the last step.", input=given)  # fmt: skip
         if _twice.close(got, plain(q, k, v, scale=False)):
@@ -79,11 +79,12 @@ def check(attend):
         raise Failed("The result is wrong.", input=given, expected=wanted, got=got)
     large = function(q * 300, k, v)
     if not np.isfinite(np.asarray(large)).all():
-        raise Failed("For logits of about 1,000 the result is not finite: subtract the largest logit so far before `exp`.", got=large)  # fmt: skip
+        raise Failed("For logits of about 1,000 the result is not finite: subtract each query's largest logit so far before `exp`.", got=large)  # fmt: skip
     low = np.abs(q) * 300, -np.abs(k), v
     if not _twice.close(function(*low), plain(*low), 1e-2):
-        raise Failed("For logits that are all far below zero the result is wrong: begin with a largest logit of minus infinity, not 0.", got=function(*low))  # fmt: skip
+        raise Failed("For logits that are all far below zero the result is wrong: begin with a largest logit of minus infinity.", got=function(*low))  # fmt: skip
     _twice.legal(attend, q, k, v)
+    _twice.no_race(_twice.calls(attend, q, k, v)[0])
     # So many that a division by 63, or by 127, gives one step more.
     queries, keys = 63 * 64, 127 * 128
     long = [jax.ShapeDtypeStruct((rows, 128), jnp.float32) for rows in (queries, keys, keys)]

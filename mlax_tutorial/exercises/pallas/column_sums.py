@@ -56,7 +56,7 @@ def check(column_sums):
         if _twice.nans(got):
             raise Failed(
                 "For 20 rows the sums are NaN: in the third block, the last four rows are not of x, and hold anything. Choose zeros in "
-                "their place by `jnp.where`: NaN times zero is NaN.",
+                "their place by `jnp.where`: NaN times zero is NaN. Row 0 of a block is row `8 * pl.program_id(0)` of x.",
                 input=given,
             )
         blocks = [numbers[i : i + 8].sum(axis=0, keepdims=True) for i in range(0, rows, 8)]
@@ -66,8 +66,18 @@ def check(column_sums):
                 input=given,
             )
         if _twice.close(got, blocks[-1]):
-            raise Failed("Only the last block is summed: each step sets the sums anew.", input=given)
+            raise Failed(
+                "Only the last block is summed: zeros are set at the first step, and at no other.",
+                input=given,
+            )
         raise Failed("The sums are wrong.", input=given, expected=wanted, got=got)
+    x = _twice.normal(0, 5, 128)
+    x[2, 7] = np.nan
+    got, wanted = _twice.interpreted(column_sums, x, compiler_options=NAN_STAYS), x.sum(axis=0, keepdims=True)
+    if not np.isnan(got[0, 7]):
+        raise Failed("A NaN that is in x is left out of the sums. What is beyond the edge may be any number: choose by the row, not by the value.")  # fmt: skip
+    if not np.allclose(got, wanted, atol=1e-4, equal_nan=True):
+        raise Failed("For 5 rows the sums are wrong.", expected=wanted, got=got)
     _twice.legal(column_sums, jax.ShapeDtypeStruct((20, 128), jnp.float32))
     (call, *_) = _twice.calls(column_sums, jax.ShapeDtypeStruct((100, 128), jnp.float32))
     steps = _twice.grid(call)
@@ -76,7 +86,8 @@ def check(column_sums):
             f"Right, but 100 rows take {int(np.prod(steps, dtype=int))} step{'s' * (steps != (1,))}, so more than 8 rows are held in VMEM at once. Take blocks of 8 "
             "rows: 13 steps."
         )
-    _twice.inside(call)
+    for each in (call, *_twice.calls(column_sums, jax.ShapeDtypeStruct((16, 128), jnp.float32))):
+        _twice.inside(each)
 
 
 exercise = Exercise(

@@ -1,5 +1,7 @@
 """Which block does each of six index maps choose?"""
 
+import numpy as np
+
 from mlax_tutorial.checking import Exercise, checks
 
 solution = {
@@ -30,7 +32,8 @@ def check(given):
     why["(16, 128), lambda i, j: (i, 0)"][8, 0] = "A block has 16 rows here, so block 1 begins at row 16."
     if isinstance(given, dict):
         given = {
-            question: tuple(place) if isinstance(place, list) else place for question, place in given.items()
+            question: tuple(place) if isinstance(place, (list, np.ndarray)) else place
+            for question, place in given.items()
         }
     checks.answers(given, solution, why)
 

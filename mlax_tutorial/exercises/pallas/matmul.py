@@ -49,7 +49,7 @@ def check(matmul):
     numbers = np.float64(x), np.float64(y)
     wanted = numbers[0] @ numbers[1]
     if _twice.nans(got):
-        raise Failed("The product is NaN: something is added to before it is set. Write zeros into the accumulator at the first step of k.", input=given)  # fmt: skip
+        raise Failed("The product is NaN: something is added to before it is set, or a block of the result is never written. Zeros go into the accumulator at the first step of k.", input=given)  # fmt: skip
     scale = np.abs(wanted).max()
 
     def error(other):
@@ -68,6 +68,7 @@ def check(matmul):
     _twice.legal(matmul, x, y)
     call, *_ = _twice.calls(matmul, x, y)
     _twice.inside(call)
+    _twice.no_race(call)
     if np.prod(_twice.grid(call), dtype=int) < 8:
         raise Failed(
             f"Right, but the grid is {_twice.grid(call)}: with blocks of 128 x 128 there are 1 x 2 blocks of the result, and 4 steps of k "

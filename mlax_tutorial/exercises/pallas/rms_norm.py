@@ -97,6 +97,7 @@ def check(rms_norm):
     )
     for call in _twice.calls(long, *(jax.ShapeDtypeStruct((rows, 256), jnp.float32) for rows in (64, 1))):
         _twice.inside(call)
+        _twice.no_race(call)
         if np.prod(_twice.grid(call), dtype=int) < 8:
             raise Failed(
                 f"Right, but 64 rows should be 8 blocks of 8 rows, and a grid is {_twice.grid(call)}."

@@ -38,13 +38,7 @@ def check(two_cores):
     call, *_ = _twice.calls(two_cores, x) or [None]
     if call is None:
         raise Failed("There is no Pallas kernel in it: `pl.pallas_call` is not called.")
-    if clash := _twice.collisions(call):
-        one, other, block = clash
-        raise Failed(
-            f"A race: steps {one} and {other} may run at once, and both write block {block} of the output. What is parallel needs a "
-            "block of its own for each core.",
-            shown=[("dimension_semantics", str(_twice.semantics_of(call)))],
-        )
+    _twice.no_race(call)
     for each in [call, *_twice.calls(two_cores, x[:64])]:
         _twice.inside(each)
     got = _twice.interpreted(two_cores, x)

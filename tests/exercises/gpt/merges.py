@@ -34,9 +34,56 @@ def joined(words, count):
     return [(a + b,) for a, b in solution(words, count)]
 
 
+@answers.wrong("as two strings")
+def pieces_made(words, count):
+    return ["".join(pair) for pair in solution(words, count)]
+
+
 @answers.wrong("than were asked for")
 def too_many(words, count):
     return solution(words, count + 1)
+
+
+def variant(counts=lambda pieces: zip(pieces, pieces[1:]), order=lambda pair: pair, merge=None):
+    """An answer that counts pairs, breaks ties or merges in its own way."""
+
+    def merges(words, count):
+        split, found = {word: tuple(word) for word in words}, []
+        while len(found) < count:
+            pairs = collections.Counter()
+            for word, pieces in split.items():
+                for pair in counts(pieces):
+                    pairs[pair] += words[word]
+            if not pairs:
+                break
+            found.append(min(pairs, key=lambda pair: (-pairs[pair], order(pair))))
+            split = {word: merge(pieces, found[-1]) for word, pieces in split.items()}
+        return found
+
+    return merges
+
+
+def by_replace(pieces, pair):
+    return tuple(" ".join(pieces).replace(" ".join(pair), "".join(pair)).split())
+
+
+def by_marks(pieces, pair):
+    """Of whole pieces only, from the left."""
+    text = "".join(f"<{piece}>" for piece in pieces)
+    return tuple(text.replace("<{}><{}>".format(*pair), f"<{''.join(pair)}>")[1:-1].split("><"))
+
+
+def from_the_right(pieces, pair):
+    return tuple(piece[::-1] for piece in by_marks([piece[::-1] for piece in pieces[::-1]], [piece[::-1] for piece in pair[::-1]]))[::-1]  # fmt: skip
+
+
+answers.wrong("merged from the left")(variant(merge=from_the_right))
+answers.wrong("a piece that ends like one of the pair")(variant(merge=by_replace))
+answers.wrong("occurs twice in a word")(
+    variant(counts=lambda pieces: set(zip(pieces, pieces[1:])), merge=by_marks)
+)
+answers.wrong("the shorter first piece")(variant(order="".join, merge=by_marks))
+answers.right(variant(merge=by_marks))
 
 
 @answers.wrong("Your function changes `words`")

@@ -56,6 +56,19 @@ def normalized(logits, k, p):
     return jax.nn.log_softmax(solution(logits, k, p))
 
 
+@answers.wrong("Three are left")
+def exceeds(logits, k, p):
+    order, place = jnp.argsort(-logits), jnp.arange(len(logits))
+    chances = jax.nn.softmax(jnp.where(place < k, logits[order], -jnp.inf))
+    kept = (place <= jnp.searchsorted(jnp.cumsum(chances), p, side="right")) & (place < k)
+    return logits.at[order].set(jnp.where(kept, logits[order], -jnp.inf))
+
+
+@answers.wrong("not places or a mask")
+def mask(logits, k, p):
+    return jnp.isfinite(solution(logits, k, p))
+
+
 @answers.wrong("`return` missing")
 def nothing(logits, k, p):
     solution(logits, k, p)
@@ -78,7 +91,9 @@ def by_comparison(logits, k, p):
     return jnp.where((rank < k) & ((before < p) | (rank == 0)), logits, -jnp.inf)
 
 
-answers.equivalent(
-    "before < p -> before <= p",
-    because="whether a sum of rounded probabilities equals p is decided by its last bit",
-)
+@answers.right
+def from_log_softmax(logits, k, p):
+    order, place = jnp.argsort(logits, descending=True), jnp.arange(len(logits))
+    chances = jnp.exp(jax.nn.log_softmax(jnp.where(place < k, logits[order], -jnp.inf)))
+    kept = (place == 0) | (place < k) & (jnp.append(0, jnp.cumsum(chances)[:-1]) < p)
+    return jnp.full_like(logits, -jnp.inf).at[order].set(jnp.where(kept, logits[order], -jnp.inf))

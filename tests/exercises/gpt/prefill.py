@@ -25,7 +25,7 @@ def padded_in_front(read, ids, sizes):
     return read(np.pad(np.array(ids, np.int32), (size - len(ids), 0)), len(ids))
 
 
-@answers.wrong("was told that 4 tokens count")
+@answers.wrong("was told that")
 def counts_the_padding(read, ids, sizes):
     size = min(size for size in sizes if size >= len(ids))
     return read(np.pad(np.array(ids, np.int32), (0, size - len(ids))), size)
@@ -48,6 +48,33 @@ def dtype_of_its_own(read, ids, sizes):
     dtype = np.int16 if len(ids) % 2 else np.int32
     size = min(size for size in sizes if size >= len(ids))
     return read(np.pad(np.array(ids, dtype), (0, size - len(ids))), len(ids))
+
+
+@answers.wrong("gets an int32 array")
+def dtype_of_numpy(read, ids, sizes):
+    size = min(size for size in sizes if size >= len(ids))
+    return read(np.array(ids + [0] * (size - len(ids))), len(ids))
+
+
+@answers.wrong("one row of ids")
+def in_a_batch(read, ids, sizes):
+    return solution(lambda padded, length: read(padded[None], length), ids, sizes)
+
+
+@answers.wrong("one row of ids")
+def length_first(read, ids, sizes):
+    return solution(lambda padded, length: read(length, padded), ids, sizes)
+
+
+@answers.wrong("should be zeros")
+def pads_with_the_last(read, ids, sizes):
+    size = min(size for size in sizes if size >= len(ids))
+    return read(np.pad(np.array(ids, np.int32), (0, size - len(ids)), mode="edge"), len(ids))
+
+
+@answers.wrong("was told that")
+def counts_what_is_not_zero(read, ids, sizes):
+    return solution(lambda padded, _: read(padded, int(np.count_nonzero(padded))), ids, sizes)
 
 
 @answers.wrong("return what `read` returns.")

@@ -32,12 +32,18 @@ def draws_from_p(key, drafts, q, p):
     return by_rest(lambda p, q: p)(key, drafts, q, p)
 
 
-@answers.wrong("what there is too much of")
+@answers.wrong("stands in its place")
 def turned_round(key, drafts, q, p):
     return by_rest(lambda p, q: jnp.maximum(q - p, 0))(key, drafts, q, p)
 
 
-@answers.wrong("what there is too much of")
+@answers.wrong("stands in its place")
+def appended(key, drafts, q, p):
+    tokens, count = solution(key, drafts, q, p)
+    return jnp.append(drafts, tokens[count - 1]), count
+
+
+@answers.wrong("Drafts are never refused")
 def accepts_all(key, drafts, q, p):
     return by_rest(lambda p, q: p, lambda p, q: jnp.ones_like(p))(key, drafts, q, p)
 

@@ -39,13 +39,6 @@ def too_small(model, trainables, prompts, lengths, size):
     return solution(model, trainables, prompts, lengths, prompts.shape[1])
 
 
-@answers.wrong("Python needs a number here")
-def by_list(model, trainables, prompts, lengths, size):
-    logits, cache = model.decode(prompts, trainables, (), model.init_cache(prompts[:, :1], length=size))
-    last = jnp.stack([row[n - 1 : n][0] for row, n in zip(logits, lengths.tolist())])
-    return last, nn.with_place(cache, lengths)
-
-
 @answers.wrong("A pair is asked for")
 def logits_alone(model, trainables, prompts, lengths, size):
     return solution(model, trainables, prompts, lengths, size)[0]
@@ -61,6 +54,11 @@ def flipped(model, trainables, prompts, lengths, size):
     logits, _ = solution(model, trainables, prompts, lengths, size)
     _, cache = solution(model, trainables, prompts[:, ::-1], lengths, size)
     return logits, cache
+
+
+@answers.wrong("logits, an array")
+def the_cache_first(model, trainables, prompts, lengths, size):
+    return solution(model, trainables, prompts, lengths, size)[::-1]
 
 
 @answers.right
@@ -79,6 +77,13 @@ def step_by_step(model, trainables, prompts, lengths, size):
     cache, logits = jax.lax.scan(step, model.init_cache(prompts[:, :1], length=size), prompts.T)
     one_hot = jax.nn.one_hot(lengths - 1, prompts.shape[1])
     return jnp.einsum("bt,tbv->bv", one_hot, logits), nn.with_place(cache, lengths)
+
+
+@answers.right
+def by_list(model, trainables, prompts, lengths, size):
+    logits, cache = model.decode(prompts, trainables, (), model.init_cache(prompts[:, :1], length=size))
+    last = jnp.stack([row[n - 1 : n][0] for row, n in zip(logits, lengths.tolist())])
+    return last, nn.with_place(cache, lengths)
 
 
 answers.equivalent(

@@ -59,6 +59,33 @@ def with_the_first(key, next_logits, token, length):
     return jnp.append(token, solution(key, next_logits, token, length))
 
 
+@answers.wrong("The first token is drawn after")
+def one_late(key, next_logits, token, length):
+    return solution(key, next_logits, token, length + 1)[1:]
+
+
+@answers.wrong("The first token is drawn after")
+def collects_the_carry(key, next_logits, token, length):
+    def step(token, key):
+        return jax.random.categorical(key, next_logits(token)), token
+
+    return jax.lax.scan(step, token, jax.random.split(key, length))[1]
+
+
+@answers.wrong("The first token is drawn after")
+def backwards(key, next_logits, token, length):
+    return solution(key, next_logits, token, length)[::-1]
+
+
+@answers.wrong("returns two things")
+def with_the_carry(key, next_logits, token, length):
+    def step(token, key):
+        token = jax.random.categorical(key, next_logits(token))
+        return token, token
+
+    return jax.lax.scan(step, token, jax.random.split(key, length))
+
+
 @answers.wrong("Every key writes the same text")
 def own_key(key, next_logits, token, length):
     return solution(jax.random.key(3), next_logits, token, length)

@@ -13,17 +13,17 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-def online(query, key, value, interpret, *, start=lambda j: j == 0, lowest=-jnp.inf, subtract=True, scale=True, size=128, width=1, finite=False):  # fmt: skip
+def online(query, key, value, interpret, *, start=lambda i, j: j == 0, lowest=-jnp.inf, subtract=True, scale=True, size=128, width=1, root=None, semantics=None):  # fmt: skip
     (queries, d), keys = query.shape, len(key)
 
     def kernel(q_ref, k_ref, v_ref, o_ref, total, normalizer, largest):
-        @pl.when(start(pl.program_id(1)))
+        @pl.when(start(pl.program_id(0), pl.program_id(1)))
         def _():
             total[...] = jnp.zeros_like(total)
             normalizer[...] = jnp.zeros_like(normalizer)
             largest[...] = jnp.full_like(largest, lowest)
 
-        logits = jnp.dot(q_ref[...], k_ref[...].T) / (math.sqrt(d) if scale else 1)
+        logits = jnp.dot(q_ref[...], k_ref[...].T) / ((root or math.sqrt(d)) if scale else 1)
         old = largest[..., :1]
         now = jnp.maximum(old, logits.max(axis=-1, keepdims=True)) if subtract else jnp.zeros_like(old)
         weights, rescale = jnp.exp(logits - now), jnp.exp(old - now) if subtract else 1.0
@@ -43,18 +43,34 @@ def online(query, key, value, interpret, *, start=lambda j: j == 0, lowest=-jnp.
         in_specs=[rows, piece, piece],
         out_specs=rows,
         scratch_shapes=[pltpu.VMEM((64, each), jnp.float32) for each in (d, width, width)],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=semantics),
         interpret=interpret,
     )(query, key, value)
 
 
 @answers.wrong("The result is NaN")
 def never_set(query, key, value, interpret=True):
-    return online(query, key, value, interpret, start=lambda j: j < 0)
+    return online(query, key, value, interpret, start=lambda i, j: j < 0)
 
 
 @answers.wrong("Only the last piece of keys counts")
 def always_set(query, key, value, interpret=True):
-    return online(query, key, value, interpret, start=lambda j: j >= 0)
+    return online(query, key, value, interpret, start=lambda i, j: j >= 0)
+
+
+@answers.wrong("The result is wrong")
+def set_once(query, key, value, interpret=True):
+    return online(query, key, value, interpret, start=lambda i, j: (i == 0) & (j == 0))
+
+
+@answers.wrong("The result is wrong")
+def root_of_128(query, key, value, interpret=True):
+    return online(query, key, value, interpret, root=math.sqrt(128))
+
+
+@answers.wrong("A race")
+def all_parallel(query, key, value, interpret=True):
+    return online(query, key, value, interpret, semantics=("parallel", "parallel"))
 
 
 @answers.wrong("square root of d is missing")
@@ -62,12 +78,12 @@ def unscaled(query, key, value, interpret=True):
     return online(query, key, value, interpret, scale=False)
 
 
-@answers.wrong("subtract the largest logit so far")
+@answers.wrong("largest logit so far before")
 def without_maximum(query, key, value, interpret=True):
     return online(query, key, value, interpret, subtract=False)
 
 
-@answers.wrong("minus infinity, not 0")
+@answers.wrong("begin with a largest logit")
 def begins_at_zero(query, key, value, interpret=True):
     return online(query, key, value, interpret, lowest=0.0)
 
@@ -97,6 +113,11 @@ def by_xla(query, key, value, interpret=True):
 def full_lanes(query, key, value, interpret=True):
     """Sums and maxima in all 128 lanes, as JAX's own kernel keeps them."""
     return online(query, key, value, interpret, width=128)
+
+
+@answers.right
+def queries_at_once(query, key, value, interpret=True):
+    return online(query, key, value, interpret, semantics=("parallel", "arbitrary"))
 
 
 @answers.right

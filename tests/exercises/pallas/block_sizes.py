@@ -59,6 +59,30 @@ def one_number(m, k, n, vmem):
     return 128
 
 
+@answers.wrong("would do")
+def powers_of_two(m, k, n, vmem):
+    tried = itertools.product(
+        *([size for size in sizes(length) if size & (size - 1) == 0] for length in (m, k, n))
+    )
+    return min((b for b in tried if held(*b) <= vmem), key=lambda b: moved(m, k, n, *b))
+
+
+@answers.wrong("would do")
+def fewest_reads(m, k, n, vmem):
+    def reads(m, k, n, bm, bk, bn):
+        return (1 if bk == k else n // bn) + (1 if bk == k and bn == n else m // bm)
+
+    return best(m, k, n, vmem, held, reads)
+
+
+@answers.wrong("would do")
+def written_at_each_step(m, k, n, vmem):
+    def all_moved(m, k, n, bm, bk, bn):
+        return moved(m, k, n, bm, bk, bn) + 2 * m * n * (k // bk - 1)
+
+    return best(m, k, n, vmem, held, all_moved)
+
+
 @answers.wrong()
 def too_many_bytes(m, k, n, vmem):
     return m, 128, n

@@ -11,9 +11,10 @@ answers = Answers(exercise)
 
 
 def summed(
-    x, interpret, mask, *, begin=True, each=False, rows=8, steps=None, out=None, block=None, forget=False
+    x, interpret, mask, *, begin=True, each=False, rows=8, steps=None, out=None, length=None, forget=False
 ):
-    length, columns = x.shape
+    columns = x.shape[1]
+    steps, length = steps or pl.cdiv(len(x), rows), length or len(x)
 
     def kernel(x_ref, sums_ref):
         step = pl.program_id(0)
@@ -28,7 +29,7 @@ def summed(
     return pl.pallas_call(
         kernel,
         out_shape=out or jax.ShapeDtypeStruct((1, columns), x.dtype),
-        grid=(steps or pl.cdiv(length, rows),),
+        grid=(steps,),
         in_specs=[pl.BlockSpec((rows, columns), lambda i: (i, 0))],
         out_specs=pl.BlockSpec((1, columns), lambda i: (0, 0)),
         interpret=interpret or forget,
@@ -59,12 +60,27 @@ def a_step_more(x, interpret=True):
     return summed(x, interpret, where, steps=pl.cdiv(x.shape[0], 8) + 1)
 
 
+@answers.wrong("there is none")
+def one_more_than_full(x, interpret=True):
+    return summed(x, interpret, where, steps=x.shape[0] // 8 + 1)
+
+
+@answers.wrong("A NaN that is in x")
+def without_nans(x, interpret=True):
+    return summed(x, interpret, lambda block, inside: jnp.nan_to_num(block))
+
+
+@answers.wrong("For 5 rows")
+def rows_of_the_example(x, interpret=True):
+    return summed(x, interpret, where, length=20)
+
+
 @answers.wrong("the last ones are never read")
 def whole_blocks(x, interpret=True):
     return summed(x, interpret, where, steps=x.shape[0] // 8)
 
 
-@answers.wrong("each step sets the sums anew")
+@answers.wrong("and at no other")
 def anew(x, interpret=True):
     return summed(x, interpret, where, each=True)
 

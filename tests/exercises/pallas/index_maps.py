@@ -24,6 +24,7 @@ answers.wrong()({question: (8, 256) for question in solution})
 answers.right(dict(reversed(solution.items())))
 answers.right({question: list(place) for question, place in solution.items()})
 answers.right({question: tuple(map(np.int64, place)) for question, place in solution.items()})
+answers.right({question: np.array(place) for question, place in solution.items()})
 
 
 def test_pallas_agrees():

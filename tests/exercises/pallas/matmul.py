@@ -11,7 +11,7 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-def product(x, y, interpret, *, zeros=lambda k: k == 0, write=None, dtype=jnp.float32, y_map=lambda i, j, k: (k, j), block=128, sort=False, bk=None):  # fmt: skip
+def product(x, y, interpret, *, semantics=None, zeros=lambda k: k == 0, write=None, dtype=jnp.float32, y_map=lambda i, j, k: (k, j), block=128, sort=False, bk=None):  # fmt: skip
     (m, length), n = x.shape, y.shape[1]
     bk = bk or block
 
@@ -37,6 +37,7 @@ def product(x, y, interpret, *, zeros=lambda k: k == 0, write=None, dtype=jnp.fl
         in_specs=[pl.BlockSpec((block, bk), lambda i, j, k: (i, k)), pl.BlockSpec((bk, block), y_map)],
         out_specs=pl.BlockSpec((block, block), lambda i, j, k: (i, j)),
         scratch_shapes=[pltpu.VMEM((block, block), dtype)],
+        compiler_params=pltpu.CompilerParams(dimension_semantics=semantics),
         interpret=interpret,
     )(x, y)
 
@@ -81,9 +82,19 @@ def only_one_row_of_blocks(x, y, interpret=True):
     return product(x, y, interpret, y_map=lambda i, j, k: (j, j))
 
 
+@answers.wrong("A race")
+def all_parallel(x, y, interpret=True):
+    return product(x, y, interpret, semantics=("parallel", "parallel", "parallel"))
+
+
 @answers.wrong("There is no Pallas kernel")
 def by_xla(x, y, interpret=True):
     return jnp.dot(x, y, preferred_element_type=jnp.float32).astype(x.dtype)
+
+
+@answers.right
+def only_k_in_order(x, y, interpret=True):
+    return product(x, y, interpret, semantics=("parallel", "parallel", "arbitrary"))
 
 
 @answers.right

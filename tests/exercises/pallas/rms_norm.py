@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from mlax_tutorial.exercises.pallas.rms_norm import exercise
 from tests.exercises.answers import Answers
@@ -22,11 +23,18 @@ def through_x(x, scale, g):
     return h * r - x * r**3 * jnp.mean(h * x, axis=-1, keepdims=True)
 
 
-def norm_with(forward=formula, dx=through_x, *, zeros=lambda i: i == 0, rows=8, backward=None, rule=True):
+def norm_with(
+    forward=formula, dx=through_x, *, zeros=lambda i: i == 0, rows=8, backward=None, rule=True, semantics=None
+):
     def rms_norm(x, scale, interpret=True):
         block = pl.BlockSpec((rows, x.shape[1]), lambda i: (i, 0))
         whole = pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0))
-        call = functools.partial(pl.pallas_call, grid=(x.shape[0] // rows,), interpret=interpret)
+        call = functools.partial(
+            pl.pallas_call,
+            grid=(x.shape[0] // rows,),
+            interpret=interpret,
+            compiler_params=pltpu.CompilerParams(dimension_semantics=semantics),
+        )
 
         def normalize(x_ref, scale_ref, y_ref):
             y_ref[...] = forward(x_ref[...], scale_ref[...])
@@ -74,6 +82,7 @@ answers.wrong("the backward pass is no kernel")(
     named("backward_by_xla", backward=lambda saved, g: jax.vjp(formula, *saved)[1](g))
 )
 answers.wrong("should be 8 blocks of 8 rows")(named("sixteen_rows", rows=16))
+answers.wrong("A race")(named("parallel_rows", semantics=("parallel",)))
 answers.wrong("does not lower for a TPU")(named("four_rows", rows=4))
 answers.wrong()(
     named("no_root", forward=lambda x, scale: x / jnp.mean(x * x, axis=-1, keepdims=True) * scale)
