@@ -33,9 +33,18 @@ def check(accumulate):
     x, y = _eight.numbers(1, 64, 6), _eight.numbers(2, 64, 5)
     rows = set()
 
+    @jax.custom_batching.custom_vmap
+    def watched(x):
+        return x
+
+    @watched.def_vmap
+    def under_vmap(size, mapped, x):
+        rows.add(x.shape[0] * x.shape[1])
+        return x, mapped[0]
+
     def loss(w, x, y):
         rows.add(x.shape[0])
-        return _loss(w, x, y)
+        return _loss(w, watched(x), y)
 
     function = accumulate(loss, _eight.mesh(), PARTS)
     if not callable(function):
@@ -55,20 +64,28 @@ def check(accumulate):
             raise Failed(f"The gradient is {factor:.3g} times the right one.{mean}", expected=right, got=got)
         shares = [jax.grad(_loss)(w, x[i : i + 8], y[i : i + 8])["kernel"] for i in range(0, 64, 8)]
         if any(_eight.close(got, share) for share in shares):
-            raise Failed("This is the gradient of one device's share of the batch: the devices never spoke.")
+            raise Failed(
+                "This is the gradient of one device's share of the batch: those of the others are not in it."
+            )
         raise Failed("The gradient is wrong.", expected=right, got=got)
     if rows != {64 // 8 // PARTS}:
         raise Failed(
             f"Right, but the loss is computed on {max(rows)} rows at once. On each of 8 devices there are 8, and {PARTS} parts of them "
             "have 2 rows each: activations are held for 2 rows only."
         )
-    reduced = [each for each in collectives.find(function, w, x, y) if each.bytes >= got.nbytes]
-    times = sum(each.times for each in reduced)
+    sent = sum(each.times * each.bytes for each in collectives.find(function, w, x, y))
+    times = sent // got.nbytes  # XLA may join several exchanges
     if times != 1:
         raise Failed(
             f"Right, but the gradient is exchanged {times} times, once for each part. Sum up on each device first, with `check_vma=False`, and "
             "take the mean over the devices once, at the end."
         )
+    again = accumulate(_loss, _eight.mesh(size=4), 2)(w, x, y)["kernel"]
+    if not _eight.close(again, right):
+        raise Failed(
+            f"Right on 8 devices in {PARTS} parts, but not on 4 devices in 2: `mesh.size` and `parts` say how many there are.",
+            expected=right, got=again,
+        )  # fmt: skip
 
 
 exercise = Exercise(

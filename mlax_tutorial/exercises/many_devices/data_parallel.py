@@ -6,7 +6,6 @@ from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed, reader
 from mlax_tutorial.exercises.many_devices import _eight
-from mlax_tutorial.inspection import collectives
 
 
 def solution(loss, mesh):
@@ -23,7 +22,13 @@ def _loss(w, x, y):
 def check(data_parallel):
     w = {"kernel": _eight.numbers(0, 6, 5), "bias": _eight.numbers(1, 5)}
     x, y = _eight.numbers(2, 32, 6), _eight.numbers(3, 32, 5)
-    function = data_parallel(_loss, _eight.mesh())
+    rows = set()
+
+    def watched(w, x, y):
+        rows.add(x.shape[0])
+        return _loss(w, x, y)
+
+    function = data_parallel(watched, _eight.mesh())
     if not callable(function):
         raise Failed("`data_parallel(loss, mesh)` must return a function of `w`, `x` and `y`.", got=function)
     function = jax.jit(reader.guard(function, "data_parallel"))
@@ -45,16 +50,23 @@ def check(data_parallel):
         raise Failed("The gradient is 8 times too small: it is divided by the number of devices twice.")
     parts = [jax.grad(_loss)(w, x[i : i + 4], y[i : i + 4])["kernel"] for i in range(0, 32, 4)]
     if any(_eight.close(got, part) for part in parts):
-        raise Failed("This is the gradient of one device's share of the batch: the devices never spoke.")
+        raise Failed(
+            "This is the gradient of one device's share of the batch: those of the others are not in it."
+        )
     if not _eight.close(got, right["kernel"]) or not _eight.close(gradient["bias"], right["bias"]):
         raise Failed("The gradient is wrong.", expected=right["kernel"], got=got)
     if not _eight.close(jnp.asarray(value), wanted):
         raise Failed("The gradient is right, the loss is not: it is to be the mean over the whole batch.", expected=wanted, got=value)  # fmt: skip
-    gathered = collectives.count(function, w, x, y)
-    if "all-gather" in gathered or "all-to-all" in gathered or not gathered:
+    if rows != {4}:
         raise Failed(
-            "Right, but each device computes the whole batch: share it out by `in_specs`.",
-            shown=[("collectives", str(gathered or "none"))],
+            f"Right, but the loss is computed on {max(rows)} rows at once, not on the 4 of one device: share the batch out by `in_specs`."
+        )
+    value, gradient = data_parallel(_loss, _eight.mesh(size=4))(w, x, y)
+    if not _eight.close(gradient["kernel"], right["kernel"]) or not _eight.close(jnp.asarray(value), wanted):
+        raise Failed(
+            "Right on a mesh of eight devices, but not on one of four.",
+            expected=wanted,
+            got=value,
         )
 
 

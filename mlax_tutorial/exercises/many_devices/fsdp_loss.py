@@ -68,6 +68,8 @@ def check(fsdp_loss):
             f"Right, but {reduced:,} bytes go through all-reduce, which gives every device everything. The transpose of `all_gather` is "
             "a reduce-scatter: gather with it, and the gradient arrives in shares."
         )
+    if any(each.bytes == x.nbytes for each in gathered):
+        raise Failed("Right, but the batch is gathered, so each device computes all of it: average the losses instead.")  # fmt: skip
     total = sum(each.times * each.bytes for each in gathered)
     if total > 2 * LAYERS * layer:
         raise Failed(f"Right, but {total:,} bytes are gathered. The weights have {LAYERS * layer:,}: once forward and once backward is enough.")  # fmt: skip

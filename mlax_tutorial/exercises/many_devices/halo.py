@@ -20,7 +20,7 @@ def solution(x, axis_name):
 
 def check(halo):
     x = _eight.numbers(0, 32, 3)
-    function = _eight.each(lambda x: halo(x, "devices"), P("devices"))
+    function = _eight.each(lambda x: halo(x, "strips"), P("strips"), name="strips")
     got = function(x)
     padded = jnp.pad(x, ((1, 1), (0, 0)))
     right = jnp.stack([padded[4 * i : 4 * i + 6] for i in range(8)])

@@ -17,8 +17,14 @@ def solution(x, up, down, bias, axis_name):
 def check(pair):
     x, bias = _eight.numbers(0, 4, 6), _eight.numbers(3, 6)
     up, down = _eight.numbers(1, 6, 16), _eight.numbers(2, 16, 6)
-    specs = P(), P(None, "devices"), P("devices"), P()
-    function = _eight.each(lambda x, up, down, bias: pair(x, up, down, bias, "devices"), specs)
+    specs = P(), P(None, "features"), P("features"), P()
+
+    def over(size):
+        return _eight.each(
+            lambda x, up, down, bias: pair(x, up, down, bias, "features"), specs, name="features", size=size
+        )
+
+    function = over(8)
     got = function(x, up, down, bias)
     product = jnp.tanh(x @ up) @ down
     right = product + bias
@@ -39,6 +45,10 @@ def check(pair):
         raise Failed(
             f"Right, but the devices exchange {times} times ({', '.join(kinds)}). Each can go from its columns of `up` to its rows of `down` "
             "alone: one sum at the end is enough."
+        )
+    if not all(_eight.close(part, right) for part in over(4)(x, up, down, bias)):
+        raise Failed(
+            "Right on eight devices, but not on four: `jax.lax.axis_size(axis_name)` says how many there are."
         )
 
 

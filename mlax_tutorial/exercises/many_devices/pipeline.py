@@ -31,12 +31,16 @@ def _stage(kernel, x):
 
 def check(pipeline):
     kernels, micro = _eight.numbers(0, STAGES, 5, 5), _eight.numbers(1, MICRO, 2, 5)
-    function = _eight.each(
-        lambda kernel, micro: pipeline(_stage, kernel[0], micro, "stages"),
-        (P("stages"), P()),
-        name="stages",
-        size=STAGES,
-    )
+
+    def over(size):
+        return _eight.each(
+            lambda kernel, micro: pipeline(_stage, kernel[0], micro, "stages"),
+            (P("stages"), P()),
+            name="stages",
+            size=size,
+        )
+
+    function = over(STAGES)
     got = function(kernels, micro)
     right = micro
     for kernel in kernels:
@@ -53,13 +57,14 @@ def check(pipeline):
         if _eight.close(last[: MICRO - 3], right[: MICRO - 3]) or _eight.close(last[0], right[0]):
             raise Failed("The first microbatches are right, the last ones are not: the pipeline must run on until it is empty.", expected=right[-1], got=last[-1])  # fmt: skip
         raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])
-    more = jnp.concatenate([micro, micro[:2] + 1])
-    got = function(kernels, more)
-    for kernel in kernels:
+    more, deeper = jnp.concatenate([micro, micro[:2] + 1]), _eight.numbers(2, 8, 5, 5)
+    got = over(8)(deeper, more)
+    for kernel in deeper:
         more = _stage(kernel, more)
     if got.shape[1:] != more.shape or not _eight.close(got[-1], more):
         raise Failed(
-            f"Right for {MICRO} microbatches, but not for {MICRO + 2}: `len(micro)` says how many there are."
+            f"Right for {MICRO} microbatches and {STAGES} stages, but not for {MICRO + 2} and 8: `len(micro)` and "
+            "`jax.lax.axis_size(axis_name)` say how many there are."
         )
     found = collectives.find(function, kernels, micro)
     whole = [each.kind for each in found if each.kind != "collective-permute"]
@@ -72,6 +77,12 @@ def check(pipeline):
         raise Failed(
             f"Right, in {ticks} ticks. {MICRO} microbatches through {STAGES} stages take {MICRO + STAGES - 1}, if a stage begins the next one while the "
             "others are at work."
+        )
+    sent = max(each.bytes for each in found)
+    if sent > micro[0].nbytes:
+        raise Failed(
+            f"Right, but {sent} bytes go to the next stage at once; a microbatch has {micro[0].nbytes}. So a stage waits until the one before "
+            "has finished all of them: in each tick it takes one."
         )
 
 

@@ -1,6 +1,7 @@
 """The sum over all devices, passed round a ring."""
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed
@@ -19,9 +20,9 @@ def solution(x, axis_name):
 
 
 def check(ring_sum):
-    for size in (8, 4):
+    for size in (8, 6):
         x = _eight.numbers(size, size, 3)
-        function = _eight.each(lambda part: ring_sum(part[0], "devices"), P("devices"), size=size)
+        function = _eight.each(lambda part: ring_sum(part[0], "ring"), P("ring"), name="ring", size=size)
         got, right = function(x), x.sum(0)
         if got.shape != (size, 3):
             raise Failed(f"On each device the result has the shape of `x`, (3,), not {got.shape[1:]}.")
@@ -48,6 +49,9 @@ def check(ring_sum):
                 f"The sum is right. On {size} devices it sends {moved} bytes from each, in {steps} steps; "
                 f"{size - 1} steps of {x[0].nbytes} bytes do."
             )
+    whole = function(jnp.arange(18).reshape(6, 3))
+    if whole.dtype != jnp.int32:
+        raise Failed(f"The sum of integers is made of integers, as that of `psum`, not of {whole.dtype}.")
 
 
 exercise = Exercise(

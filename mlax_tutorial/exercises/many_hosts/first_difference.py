@@ -20,12 +20,13 @@ def solution(tree):
     return found
 
 
-# The leaf in which process 1 differs, and what is added to its elements.
+# The leaves in which process 1 differs, and what is added to their elements.
 _CASES = (
-    (None, (0, 0, 0)),
-    ("['blocks'][1]['kernel']", (1, 0, 0)),
-    ("['embed']", (1, -1, 0)),
-    ("['out']['bias']", (0, 0, 1e-6)),
+    ((None,), (0, 0, 0)),
+    (("['blocks'][1]['kernel']",), (1, 0, 0)),
+    (("['embed']",), (1, -1, 0)),
+    (("['out']['bias']",), (0, 0, 1e-6)),
+    (("['blocks'][2]['kernel']", "['out']['bias']"), (0, 1, 0)),
 )
 
 
@@ -35,8 +36,8 @@ def _program(first_difference):
     for planted, by in _CASES:
 
         def leaf(path, value, planted=planted, by=by):
-            value = np.full(3, value, np.float32)
-            if jax.process_index() == 1 and path == planted:
+            value = np.arange(3, dtype=np.float32) + value
+            if jax.process_index() == 1 and path in planted:
                 value = value + np.float32(by)
             return jax.make_array_from_callback((3,), place, lambda index: value)
 
@@ -51,7 +52,8 @@ def _program(first_difference):
 
 def check(first_difference):
     first, second = _two.run(_program, first_difference)
-    for (planted, by), one, other in zip(_CASES, first, second):
+    for (all_planted, by), one, other in zip(_CASES, first, second):
+        planted = all_planted[0]
         if one != other:
             raise Failed(
                 f"The two processes give different answers, {one!r} and {other!r}. All must know, or one of them stops and the other waits."
@@ -73,6 +75,8 @@ def check(first_difference):
                 f"The copies of {planted} differ, and you found nothing. A global array says it is the same everywhere, and JAX believes it: "
                 "gather `np.asarray(leaf)`, the copy of this process."
             )
+        if one in all_planted:
+            raise Failed(f"The copies of {' and of '.join(all_planted)} differ: give the first.", expected=planted, got=one)  # fmt: skip
         raise Failed(
             f"The copies of {planted} differ: give its path, by `jax.tree_util.keystr`.",
             expected=planted,

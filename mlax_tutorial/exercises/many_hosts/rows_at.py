@@ -24,7 +24,8 @@ def check(rows_at):
 
     def rows(step, index=0, count=1):
         found = rows_at(step, size, batch_size, index, count)
-        found = np.asarray(found)
+        if not isinstance(found, np.ndarray):
+            raise Failed("Return the numbers of the rows as a NumPy array.", got=found)
         if found.shape != (batch_size // count,) or found.dtype.kind not in "iu":
             raise Failed(
                 f"Each of {count} processes reads {batch_size // count} of the {batch_size} rows of a batch: give their numbers.", got=found

@@ -1,5 +1,6 @@
 """A step that is given up when it takes too long."""
 
+import inspect
 import os
 import threading
 import time
@@ -63,6 +64,10 @@ def check(watchdog):
             "`watchdog(step, seconds, give_up)` must return a function, which is called in place of `step`.",
             got=watched,
         )
+    try:
+        inspect.signature(watched).bind(2, 3)
+    except TypeError as error:
+        raise Failed(f"The watched step must take the arguments of `step`, here two: {error}.") from error
     if watched(2, 3) != 5:
         raise Failed("The watched step must take the arguments of `step`, and return what it returns.")
     if times:

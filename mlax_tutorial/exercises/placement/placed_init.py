@@ -1,5 +1,7 @@
 """Weights that are born under the shardings that a rule names."""
 
+from unittest import mock
+
 import jax
 import jax.numpy as jnp
 from jax.sharding import AxisType, NamedSharding
@@ -24,11 +26,22 @@ def check(placed_init):
     eager = []
 
     def init(key):
-        if not isinstance(key, jax.core.Tracer):
-            eager.append(True)
         first, last = jax.random.split(key)
+        if not isinstance(first, jax.core.Tracer):
+            eager.append(True)
         hidden = {"kernel": jax.random.normal(first, (6, 4)), "bias": jnp.zeros(4)}
         return hidden, [jax.random.uniform(last, (4, 2), jnp.float16)]
+
+    moved, device_put = [], jax.device_put
+
+    def put(x, *args, **options):
+        arrays = [leaf for leaf in jax.tree.leaves(x) if isinstance(leaf, jax.Array)]
+        moved.extend(
+            leaf
+            for leaf in arrays
+            if not isinstance(leaf, jax.core.Tracer) and leaf.sharding.shard_shape(leaf.shape) == (6, 4)
+        )
+        return device_put(x, *args, **options)
 
     asked = []
 
@@ -41,10 +54,16 @@ def check(placed_init):
     key = jax.random.key(3)
     expected = jax.jit(init)(key)
     eager.clear()
-    got = placed_init(init, key, mesh, rule)
+    with mock.patch.object(jax, "device_put", put):
+        got = placed_init(init, key, mesh, rule)
     if eager:
         raise Failed(
             "`init` ran eagerly: then the whole tree is on one device first. Trace it, by `jax.eval_shape` and `jax.jit`."
+        )
+    if moved:
+        raise Failed(
+            "The leaves are moved by `jax.device_put` after they were made: until then the whole tree is on one device. Make them under their shardings, "
+            "by `jax.jit(init, out_shardings=…)`."
         )
     checks.same(got, expected, rtol=1e-6, atol=1e-6)
     wanted = {"[0]['bias']": P(), "[0]['kernel']": P("data"), "[1][0]": P(None, "data")}

@@ -31,7 +31,7 @@ def check(standardizer):
         checks.same(apply(images), jax.numpy.asarray(expected), where="apply(images)", rtol=1e-5, atol=1e-5)
     with retracing.compilations() as compiled:
         try:
-            with jax.transfer_guard("disallow"):
+            with jax.transfer_guard("disallow_explicit"):
                 for images in batches:
                     apply(images)
         except Exception as error:

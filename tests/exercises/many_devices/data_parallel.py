@@ -32,7 +32,7 @@ def divided_again(loss, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P())
 
 
-@answers.wrong("the devices never spoke")
+@answers.wrong("those of the others are not in it")
 def alone(loss, mesh):
     local = jax.value_and_grad(loss)
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P(), check_vma=False)
@@ -47,9 +47,33 @@ def sum_of_losses(loss, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P())
 
 
-@answers.wrong("computes the whole batch")
+@answers.wrong("those of the others are not in it")
+def averaged_without_tracking(loss, mesh):
+    def local(w, x, y):
+        return jax.value_and_grad(lambda w: jax.lax.pmean(loss(w, x, y), "devices"))(w)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P(), check_vma=False)
+
+
+@answers.wrong("on 32 rows at once")
 def everything_everywhere(loss, mesh):
     return jax.shard_map(jax.value_and_grad(loss), mesh=mesh, in_specs=P(), out_specs=P())
+
+
+@answers.wrong("on 32 rows at once")
+def everything_everywhere_averaged(loss, mesh):
+    def local(w, x, y):
+        return jax.value_and_grad(lambda w: jax.lax.pmean(loss(w, x, y), "devices"))(w)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=P())
+
+
+@answers.wrong("not on one of four")
+def always_eight(loss, mesh):
+    def local(w, x, y):
+        return jax.value_and_grad(lambda w: jax.lax.psum(loss(w, x, y), "devices") / 8)(w)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P())
 
 
 @answers.wrong("must return a pair")
@@ -82,7 +106,7 @@ def unchecked(loss, mesh):
 def divided_first(loss, mesh):
     @functools.partial(jax.shard_map, mesh=mesh, in_specs=SPECS, out_specs=(P(), P()))
     def step(w, x, y):
-        value, gradient = jax.value_and_grad(lambda w: loss(w, x, y) / 8)(w)
+        value, gradient = jax.value_and_grad(lambda w: loss(w, x, y) / mesh.size)(w)
         return jax.lax.psum(value, "devices"), gradient
 
     return step

@@ -46,6 +46,16 @@ def another_name(x, up, down, bias, axis_name):
     return jax.lax.psum(jnp.tanh(x @ up) @ down, "model") + bias
 
 
+@answers.wrong()
+def name_of_another_exercise(x, up, down, bias, axis_name):
+    return jax.lax.psum(jnp.tanh(x @ up) @ down, "devices") + bias
+
+
+@answers.wrong("not on four")
+def an_eighth_of_the_bias(x, up, down, bias, axis_name):
+    return jax.lax.psum(jnp.tanh(x @ up) @ down + bias / 8, axis_name)
+
+
 @answers.right
 def bias_on_the_first(x, up, down, bias, axis_name):
     part = jnp.tanh(x @ up) @ down
@@ -55,4 +65,4 @@ def bias_on_the_first(x, up, down, bias, axis_name):
 @answers.right
 def with_einsum(x, up, down, bias, axis_name):
     part = jnp.einsum("bh,hd->bd", jnp.tanh(jnp.einsum("bd,dh->bh", x, up)), down)
-    return jax.lax.pmean(8 * part, axis_name) + bias
+    return jax.lax.pmean(jax.lax.axis_size(axis_name) * part, axis_name) + bias

@@ -9,7 +9,7 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-@answers.wrong("says how many there are")
+@answers.wrong("say how many there are")
 def always_six(stage, kernel, micro, axis_name):
     size, me = jax.lax.axis_size(axis_name), jax.lax.axis_index(axis_name)
 
@@ -21,15 +21,13 @@ def always_six(stage, kernel, micro, axis_name):
     return jax.lax.scan(tick, start, jnp.arange(6 + size - 1))[1][size - 1 :]
 
 
-AHEAD = [(i, i + 1) for i in range(3)]
-
-
 def run(stage, kernel, micro, axis_name, ticks, take=jnp.minimum):
     me = jax.lax.axis_index(axis_name)
+    ahead = [(i, i + 1) for i in range(jax.lax.axis_size(axis_name) - 1)]
 
     def tick(arriving, t):
         out = stage(kernel, jnp.where(me == 0, micro[take(t, len(micro) - 1)], arriving))
-        return jax.lax.ppermute(out, axis_name, AHEAD), out
+        return jax.lax.ppermute(out, axis_name, ahead), out
 
     start = jnp.zeros_like(micro[0]) + 0 * kernel[0, 0]
     return jax.lax.scan(tick, start, jnp.arange(ticks))[1]
@@ -58,7 +56,21 @@ def every_tick(stage, kernel, micro, axis_name):
 
 @answers.wrong("in 24 ticks")
 def one_after_the_other(stage, kernel, micro, axis_name):
-    return jnp.stack([run(stage, kernel, each[None], axis_name, 4)[-1] for each in micro])
+    size = jax.lax.axis_size(axis_name)
+    return jnp.stack([run(stage, kernel, each[None], axis_name, size)[-1] for each in micro])
+
+
+@answers.wrong("go to the next stage at once")
+def all_at_once(stage, kernel, micro, axis_name):
+    size = jax.lax.axis_size(axis_name)
+    for _ in range(size - 1):
+        micro = jax.lax.ppermute(stage(kernel, micro), axis_name, [(i, i + 1) for i in range(size - 1)])
+    return stage(kernel, micro)
+
+
+@answers.wrong("say how many there are")
+def always_four(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, axis_name, len(micro) + 3)[3:]
 
 
 @answers.wrong("there is an all-gather in it")
@@ -75,14 +87,14 @@ def takes_the_first_only(stage, kernel, micro, axis_name):
 
 @answers.right
 def a_loop_of_python(stage, kernel, micro, axis_name):
-    me, outs = jax.lax.axis_index(axis_name), []
+    me, size, outs = jax.lax.axis_index(axis_name), jax.lax.axis_size(axis_name), []
     arriving = jnp.zeros_like(micro[0])
-    for t in range(len(micro) + 3):
+    for t in range(len(micro) + size - 1):
         first = micro[t] if t < len(micro) else jnp.zeros_like(micro[0])
         out = stage(kernel, jnp.where(me == 0, first, arriving))
-        arriving = jax.lax.ppermute(out, axis_name, AHEAD)
+        arriving = jax.lax.ppermute(out, axis_name, [(i, i + 1) for i in range(size - 1)])
         outs.append(out)
-    return jnp.stack(outs[3:])
+    return jnp.stack(outs[size - 1 :])
 
 
 @answers.right

@@ -54,6 +54,33 @@ def both_ways(x, axis_name):
     return total / 2
 
 
+@answers.wrong("is not the sum of their parts")
+def by_doubling(x, axis_name):
+    size, distance = jax.lax.axis_size(axis_name), 1
+    while distance < size:
+        x = x + jax.lax.ppermute(x, axis_name, [(i, (i + distance) % size) for i in range(size)])
+        distance *= 2
+    return x
+
+
+@answers.wrong("is made of integers")
+def from_zeros(x, axis_name):
+    total = jnp.zeros(x.shape) + x
+    for _ in range(jax.lax.axis_size(axis_name) - 1):
+        x = jax.lax.ppermute(x, axis_name, pairs(axis_name))
+        total += x
+    return total
+
+
+@answers.wrong()
+def named(x, axis_name):
+    total = x
+    for _ in range(jax.lax.axis_size(axis_name) - 1):
+        x = jax.lax.ppermute(x, "devices", pairs(axis_name))
+        total += x
+    return total
+
+
 @answers.wrong()
 def no_loop(x, axis_name):
     return x + jax.lax.ppermute(x, axis_name, pairs(axis_name))
@@ -67,12 +94,11 @@ def by_distance(x, axis_name):
 
 
 @answers.right
-def by_doubling(x, axis_name):
-    size, distance = jax.lax.axis_size(axis_name), 1
-    while distance < size:
-        x = x + jax.lax.ppermute(x, axis_name, [(i, (i + distance) % size) for i in range(size)])
-        distance *= 2
-    return x
+def totals_go_round(x, axis_name):
+    total = x
+    for _ in range(jax.lax.axis_size(axis_name) - 1):
+        total = x + jax.lax.ppermute(total, axis_name, pairs(axis_name))
+    return total
 
 
 @answers.right

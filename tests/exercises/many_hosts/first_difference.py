@@ -56,6 +56,23 @@ def the_last(tree):
     return wrong[0] if wrong else None
 
 
+@answers.wrong("All copies are equal")
+def one_behind_the_other(tree):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        copies = multihost_utils.process_allgather(np.asarray(leaf), tiled=True)
+        if (copies != copies[0]).any():
+            return jax.tree_util.keystr(path)
+
+
+@answers.wrong("give the first")
+def the_last_of_two(tree):
+    found = None
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if np.ptp(gather(leaf), axis=0).any():
+            found = jax.tree_util.keystr(path)
+    return found
+
+
 @answers.wrong("still waited after")
 def one_gathers(tree):
     if jax.process_index() == 0:

@@ -48,6 +48,13 @@ def an_array(losses, write):
         write(mean)
 
 
+@answers.wrong("got float32")
+def a_number_of_numpy(losses, write):
+    everything = multihost_utils.process_allgather(losses, tiled=True)
+    if jax.process_index() == 0:
+        write(np.mean(everything))
+
+
 @answers.wrong("Nobody has called `write`")
 def returned(losses, write):
     return float(jnp.mean(losses))

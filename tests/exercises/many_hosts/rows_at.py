@@ -68,6 +68,13 @@ def the_whole_batch(step, size, batch_size, process_index, process_count):
     return order[batch * batch_size :]
 
 
+@answers.wrong("as a NumPy array")
+def an_array_of_jax(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    order = jax.random.permutation(jax.random.fold_in(jax.random.key(0), epoch), size)
+    return order[batch * batch_size :][:batch_size].reshape(process_count, -1)[process_index]
+
+
 @answers.right
 def by_jax(step, size, batch_size, process_index, process_count):
     epoch, batch = divmod(step, size // batch_size)

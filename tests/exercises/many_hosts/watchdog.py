@@ -23,6 +23,19 @@ def measured_afterwards(step, seconds, give_up):
     return watched
 
 
+@answers.wrong("here two: too many positional arguments")
+def one_argument(step, seconds, give_up):
+    def watched(x):
+        timer = threading.Timer(seconds, give_up)
+        timer.start()
+        try:
+            return jax.block_until_ready(step(x))
+        finally:
+            timer.cancel()
+
+    return watched
+
+
 @answers.wrong("JAX computes asynchronously")
 def dispatch_only(step, seconds, give_up):
     def watched(*arguments):

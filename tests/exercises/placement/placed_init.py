@@ -28,6 +28,12 @@ def shapes_from_a_run(init, key, mesh, rule):
     return jax.jit(init, out_shardings=shardings(init(key), mesh, rule))(key)
 
 
+@answers.wrong("moved by `jax.device_put` after they were made")
+def moved_after_jit(init, key, mesh, rule):
+    tree = jax.jit(init)(key)
+    return jax.device_put(tree, shardings(tree, mesh, rule))
+
+
 @answers.wrong("does not live where the rule says")
 def copied_everywhere(init, key, mesh, rule):
     shardings(jax.eval_shape(init, key), mesh, rule)
@@ -69,3 +75,9 @@ def by_leaves(init, key, mesh, rule):
     specs = [rule(jax.tree_util.keystr(path), leaf.shape) for path, leaf in leaves]
     out = structure.unflatten([NamedSharding(mesh, spec) for spec in specs])
     return jax.jit(init, out_shardings=out).lower(key).compile()(key)
+
+
+@answers.right
+def key_of_the_closure(init, key, mesh, rule):
+    places = shardings(jax.eval_shape(lambda: init(key)), mesh, rule)
+    return jax.jit(lambda: init(key), out_shardings=places)()
