@@ -81,7 +81,7 @@ def check(ensemble):
         rtol=1e-4,
         atol=1e-6,
     )
-    sure = (stacked[0], {"kernel": 200 * stacked[1]["kernel"]})
+    sure = (stacked[0], {"kernel": -200 * stacked[1]["kernel"]})
     got, expected = ensemble(_predict, sure, x), solution(_predict, sure, x)
     if not np.all(np.isfinite(got)):
         raise Failed("For logits of several hundred `exp` overflows: `jax.nn.softmax` subtracts the largest logit first.", expected=expected, got=got)  # fmt: skip
