@@ -74,9 +74,11 @@ def run_epoch(step, optimizer, run, images, labels):
     order = training.batches(order_key, len(images), BATCH_SIZE)
     keys = jax.random.split(steps_key, len(order))
     state, losses = run["state"], []
-    for number in range(len(order)):
-        state, loss = step(optimizer, state, *take(number, order, keys, images, labels))
-        losses.append(loss)  # on the device: float(loss) would wait for each step
+    with training.Progress(len(order)) as progress:
+        for number in range(len(order)):
+            state, loss = step(optimizer, state, *take(number, order, keys, images, labels))
+            losses.append(loss)  # on the device: float(loss) would wait for each step
+            progress.advance()
     run = {"state": state, "key": key, "epoch": run["epoch"] + 1}
     return run, float(np.mean(jax.device_get(losses)))
 

@@ -10,7 +10,7 @@ def check(given):
         "a": {False: "Each picture and its shifted copies go to either side at random, so most test pictures have a copy of themselves in the training set. Split first, then make copies of the training pictures."},
         "b": {True: "Order and batches are drawn from the training pictures alone; that they change with each epoch tells nothing of the test set."},
         "c": {False: "The test pictures decide here, when to stop. Twenty epochs are twenty tries, and the best of them is lucky, too. Let a validation set decide."},
-        "d": {False: "One photograph gives several pictures, and they are split one by one, so pictures of the same shoe stand on both sides. Split by `shoe`."},
+        "d": {False: "There are several photographs of each shoe, and they are split one by one, so the same shoe is on both sides. Split the shoes, not the photographs."},
         "e": {True: "The mean of the training pixels is a number that comes from training. The test pictures are only shifted by it, as those of a user will be."},
     }  # fmt: skip
     checks.answers(given, solution, why)
