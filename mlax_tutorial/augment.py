@@ -27,6 +27,8 @@ def crop(
 ) -> jax.Array:
     """Cut a window out of each image, at a place of its own, after a border of zeros was put round it.
 
+    The zeros are black only where 0 is black: crop before you normalize.
+
     Args:
       key: a typed key.
       images: shape ``(n, height, width, channels)``.

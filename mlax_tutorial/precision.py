@@ -455,7 +455,11 @@ def _like(updated, old):
     """Non-trainables in the dtypes that they had."""
     if isinstance(updated, Captured):
         return dataclasses.replace(updated, tree=_like(updated.tree, old.tree))
-    return jax.tree.map(lambda new, old: new.astype(old.dtype) if is_floating(old) else new, updated, old)
+    leaves, structure = jax.tree.flatten(updated)
+    pairs = zip(
+        leaves, jax.tree.leaves(old), strict=True
+    )  # a Series without state takes `()` and `((), ())` alike
+    return structure.unflatten([new.astype(old.dtype) if is_floating(old) else new for new, old in pairs])
 
 
 def _cast_weights(layer, trainables, dtype):

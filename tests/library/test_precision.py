@@ -88,6 +88,15 @@ def test_it_is_what_casting_by_hand_gives(half):
     assert 0 < error < 10 * float(jnp.finfo(half).eps)  # rounded, and no more than that
 
 
+def test_a_part_without_state_may_be_given_one_empty_tuple_for_each_layer():
+    model = Policy(jnp.bfloat16).apply(nn.Series(nn.Series(nn.Linear(3), nn.Bias()), nn.BatchNorm()))
+    x = jnp.ones((2, 4))
+    trainables, (none, averages) = model.init(jax.random.key(0), x)
+    assert none == ()
+    expected = model.fwd(x, trainables, (none, averages))
+    assert not trees.differences(expected, model.fwd(x, trainables, (((), ()), averages)))
+
+
 @halves
 def test_variables_are_the_model_s_own(half):
     trainables, non_trainables = Policy(half).apply(MODEL).init(jax.random.key(0), X)
