@@ -57,6 +57,9 @@ def fit(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """Train for some epochs over data that fits on the device.
 
+    Several seeds train in one program under ``jax.vmap``, over keys and variables, as in the example. Nobody sees numbers of a training under
+    ``jax.vmap`` before its end, so neither ``each_epoch`` nor ``log`` goes with it.
+
     Args:
       key: a typed key, from which the order of each epoch and the key of each step are split.
       step: as `make_step` makes it.
@@ -78,7 +81,7 @@ def fit(
 
     Raises:
       ValueError: if ``x``, ``targets`` and ``inputs`` are no arrays or differ in length, ``batch_size`` does not fit, ``epochs`` is no integer of
-        at least 0, or ``key`` is no typed key.
+        at least 0, ``key`` is no typed key, or ``each_epoch`` or ``log`` is given under a transformation.
 
     Example:
       >>> import jax, jax.numpy as jnp
@@ -92,9 +95,27 @@ def fit(
       >>> trainables, _, _ = fit(jax.random.key(2), step, optimizer, variables, x, y, epochs=20, batch_size=16)
       >>> bool(jnp.allclose(trainables["kernel"], 1, atol=1e-2))
       True
+
+      Five seeds in one program:
+
+      >>> def start(key):
+      ...     trainables, rest = model.init(key, x)
+      ...     return trainables, rest, optimizer.init(trainables)
+      >>> def train(key, variables):
+      ...     return fit(key, step, optimizer, variables, x, y, epochs=20, batch_size=16)
+      >>> start_keys, keys = jax.random.split(jax.random.key(3), (2, 5))
+      >>> trainables, _, _ = jax.vmap(train)(keys, jax.vmap(start)(start_keys))
+      >>> trainables["kernel"].shape
+      (5, 3, 1)
     """
     inputs = inputs or {}
     _check_fit(key, x, targets, inputs, epochs, batch_size)
+    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((key, variables, x, targets)))
+    if traced and (each_epoch is not None or log is not None):
+        raise ValueError(
+            "fit: under a transformation such as jax.vmap there are no numbers before the end, which each_epoch and log are given: leave both out, "
+            "and evaluate what fit returns."
+        )
     state = State(*variables)
     data = jax.tree.map(jnp.asarray, (x, targets, inputs))  # to the device once, not batch by batch
     key, data = meshes.accept((key, data))

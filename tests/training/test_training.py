@@ -2,6 +2,7 @@
 
 import functools
 import io
+import operator
 import warnings
 
 import jax
@@ -234,6 +235,33 @@ def test_training_is_deterministic():
             )[0]
         )
     assert jax.tree.all(jax.tree.map(lambda a, b: bool((a == b).all()), *results))
+
+
+def test_several_seeds_train_in_one_program(tmp_path):
+    model = nn.Series(nn.Linear(8), nn.BatchNorm(), nn.Dropout(0.1), nn.Linear(1))
+    x = jax.random.normal(jax.random.key(0), (20, 3))
+    targets, optimizer = jnp.sum(x, axis=1, keepdims=True), optim.Adam(0.01)
+    step = training.make_step(model, lambda outputs, targets: jnp.mean((outputs - targets) ** 2))
+
+    def start(key):
+        trainables, non_trainables = model.init(key, x)
+        return trainables, non_trainables, optimizer.init(trainables)
+
+    def train(key, variables, **options):
+        return training.fit(key, step, optimizer, variables, x, targets, epochs=2, batch_size=8, **options)
+
+    seeds = [jax.random.split(jax.random.key(seed)) for seed in range(3)]
+    start_keys, keys = jnp.stack(seeds, axis=1)
+    together = jax.vmap(train)(keys, jax.vmap(start)(start_keys))
+    for place, (start_key, key) in enumerate(seeds):
+        alone = train(key, start(start_key))
+        each = jax.tree.map(operator.itemgetter(place), together)
+        assert not trees.differences(alone, each, rtol=1e-4, atol=1e-5)
+    with training.Log(tmp_path / "log") as log:
+        for option, seed in ({"each_epoch": print}, 3), ({"log": log}, 4):
+            start_keys, keys = jax.random.split(jax.random.key(seed), (2, 5))
+            with pytest.raises(ValueError, match="leave both out, and evaluate what fit returns"):
+                jax.vmap(functools.partial(train, **option))(keys, jax.vmap(start)(start_keys))
 
 
 def test_numpy_arrays_train_alike():
