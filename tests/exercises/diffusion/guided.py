@@ -47,7 +47,7 @@ def label_of_floats(denoise, weight):
     return made
 
 
-@answers.wrong("Your code raised TypeError")
+@answers.wrong("could not be called as the exercise calls it")
 def without_a_label(denoise, weight):
     return lambda x, sigma: denoise(x, sigma, 10)
 
