@@ -26,7 +26,7 @@ def check(factors):
     got = factors(jnp.asarray(SIGMA), jnp.asarray(DEVIATION))
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, tuple) and len(got) == 3):
+    if not (isinstance(got, (tuple, list)) and len(got) == 3):
         raise Failed("Return three factors: `c_in, c_skip, c_out`.", got=got)
     shapes = [np.shape(one) for one in got]
     if any(shape != (3, 2) for shape in shapes):
@@ -76,7 +76,11 @@ def check(factors):
     if (c_out < 0).any():
         raise Failed("`c_out` is negative: take the positive root.", expected=right["c_out"], got=got[2])
     checks.same(
-        got, tuple(jnp.asarray(one, jnp.float32) for one in right.values()), input=given, rtol=1e-3, atol=1e-6
+        tuple(got),
+        tuple(jnp.asarray(one, jnp.float32) for one in right.values()),
+        input=given,
+        rtol=1e-3,
+        atol=1e-6,
     )
     checks.works_under_jit(factors, jnp.float32(2.0), jnp.float32(0.5))
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
 
 NONE = 10  # the label for "no class"
 
@@ -20,7 +20,15 @@ X, LABEL = np.array([[1.0, 2.0], [-1.0, 0.5], [0.0, 4.0]], np.float32), np.array
 
 
 def _denoise(x, sigma, label):
-    towards = jnp.where(label == NONE, 0.25, label + 1.0)[:, None] * jnp.array([1.0, -0.5])
+    label = jnp.asarray(label)
+    if not jnp.issubdtype(label.dtype, jnp.integer):
+        raise Failed(
+            f"Labels are integers, and the denoiser got {label.dtype}: an embedding refuses it.", got=label
+        )
+    towards = jnp.broadcast_to(
+        jnp.where(label == NONE, 0.25, label + 1.0), len(x)
+    )  # as an embedding's row would be
+    towards = towards[:, None] * jnp.array([1.0, -0.5])
     return (x + sigma**2 * towards) / (1 + sigma**2)
 
 
@@ -32,6 +40,7 @@ def check(guided):
         raise Failed("Your function returned None: is a `return` missing?")
     if not callable(made):
         raise Failed("`guided` returns a denoiser: a function of `(x, sigma, label)`.", got=made)
+    made = reader.guard(made, "guided")
     conditional, without = (np.asarray(_denoise(x, sigma, which)) for which in (label, jnp.full(3, NONE)))
     expected = without + 3 * (conditional - without)
     got = made(x, sigma, label)

@@ -54,6 +54,15 @@ def check(optimum):
             "The weights do not sum to 1: divide by their sum.", input=given, expected=expected, got=got
         )
     checks.same(got, jnp.asarray(expected), input=given, rtol=1e-3, atol=1e-3)
+    tiny = np.float32(2**-12)
+    got = optimum(jnp.asarray(X * tiny), jnp.float32(sigma * tiny), jnp.asarray(IMAGES * tiny))
+    if np.isfinite(got).all() and not np.allclose(got, expected * tiny, rtol=1e-2, atol=1e-2 * tiny):
+        raise Failed(
+            "With rows, images and sigma 4,096 times smaller, the result should be as many times smaller. Is there a least sigma, or something added to its square?",
+            input={"x": X * tiny, "sigma": sigma * tiny, "images": IMAGES * tiny},
+            expected=expected * tiny,
+            got=got,
+        )
     far = jnp.asarray(X * 20)
     got = optimum(far, jnp.float32(0.1), jnp.asarray(IMAGES))
     if not np.isfinite(got).all():

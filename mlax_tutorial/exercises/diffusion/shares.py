@@ -30,10 +30,16 @@ def check(shares):
         (1 - decays, "That is what each step enters with. Every later step multiplies it by its decay."),
         (expected[::-1], "The order is the other way round: the first share is that of the first step."),
         ((1 - decays) * np.append(1.0, np.cumprod(decays[:-1])), "This multiplies by the decays of earlier steps; it is the later ones that shrink a share."),
-        ((1 - decays) * np.cumprod(decays), "This multiplies by the decays of earlier steps, and its own; it is the later ones that shrink a share."),
     ]:  # fmt: skip
         if np.shape(got) == wrong.shape and np.allclose(got, wrong, rtol=1e-4, atol=1e-6):
             raise Failed(said, input=given, expected=expected, got=got)
+    if np.shape(got) == expected.shape and not np.any(got):
+        eights = np.full(4, 0.8, np.float32)
+        own = shares(jnp.asarray(eights))
+        said = "Where a decay is 0, something divides 0 by 0, and the result is made 0. Multiply from the end instead."
+        if np.shape(own) == (4,) and np.allclose(own, (1 - eights) * np.cumprod(eights), rtol=1e-4):
+            said = "This multiplies by the decays of earlier steps, and its own; it is the later ones that shrink a share."
+        raise Failed(said, input=given, expected=expected, got=got)
     if np.shape(got) == expected.shape and not np.isfinite(got).all():
         raise Failed(
             "With a decay of 0 this divides by 0. Multiply from the end instead.", input=given, got=got

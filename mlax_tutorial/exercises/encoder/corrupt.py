@@ -18,6 +18,7 @@ def solution(key, ids, real, vocabulary, hidden):
 
 VOCABULARY, HIDDEN = 50, 53
 SHAPE = 300, 100
+INDEPENDENT = "each is chosen with probability 0.15, independently of the others, so their number varies"
 
 
 def check(corrupt):
@@ -47,25 +48,35 @@ def check(corrupt):
             input=given,
         )
     _shares(inputs, chosen, ids, real, given)
-    drawn = set()
+    drawn, counts = set(), set()
     for seed in range(3):  # one draw of 360 tokens may well lack the first or the last, but not all three
-        inputs, _ = map(np.asarray, jitted(jax.random.key(seed), jnp.asarray(ids), jnp.asarray(real)))
+        inputs, chosen = map(np.asarray, jitted(jax.random.key(seed), jnp.asarray(ids), jnp.asarray(real)))
         drawn |= set(inputs[inputs != ids].tolist())
+        counts.add(int(chosen.sum()))
     for edge in (0, VOCABULARY - 1):
         if edge not in drawn:
             raise Failed(
                 f"The token {edge} never takes another's place: all from 0 to `vocabulary - 1` do, and `randint` excludes its upper bound.",
                 input=given,
             )
+    if len(counts) == 1:
+        raise Failed(f"With every key {counts.pop()} tokens are chosen: {INDEPENDENT}.", input=given)
     checks.keys(
         lambda key: corrupt(key, jnp.asarray(ids), jnp.asarray(real), VOCABULARY, HIDDEN),
         key,
         eagerly=False,
         depends=False,
     )
-    short = jitted(key, jnp.asarray(ids, jnp.int16), jnp.asarray(real))[0].dtype
-    if short != jnp.int16:
-        raise Failed(f"For `ids` of int16 the inputs should be int16, too, got {short}.", input=given)
+    two = jax.jit(lambda key, ids, real: corrupt(key, ids, real, 2, 2))
+    short, chosen = two(key, jnp.zeros(SHAPE, jnp.int16), jnp.asarray(real))
+    if short.dtype != jnp.int16:
+        raise Failed(f"For `ids` of int16 the inputs should be int16, too, got {short.dtype}.", input=given)
+    ones = np.mean(np.asarray(short)[np.asarray(chosen)] == 1)  # of some 3,600
+    if abs(ones - 0.05) > 0.02:
+        raise Failed(
+            f"With a vocabulary of two, and `ids` of zeros, {ones:.0%} of the chosen tokens become 1, and 5 % should: a random token is any of the vocabulary, "
+            "each with the same probability, and may be the old one."
+        )
 
 
 def _shares(inputs, chosen, ids, real, given):
@@ -88,6 +99,12 @@ def _shares(inputs, chosen, ids, real, given):
             f"{rate:.1%} of the real tokens are chosen, and 15 % are asked for.",
             input=given,
             got=f"{counts[:5]} of a row",
+        )
+    lengths = real.sum(axis=1)
+    deviations = (chosen.sum(axis=1) - rate * lengths) ** 2 / (rate * (1 - rate) * lengths)
+    if deviations.mean() < 0.5:  # about 1, give or take 0.08
+        raise Failed(
+            f"All rows have about the same share of their tokens chosen: {INDEPENDENT}.", input=given
         )
     masked = share(inputs == HIDDEN, chosen)
     kept = share(inputs == ids, chosen)

@@ -38,7 +38,7 @@ class LowRank(nn.Layer):
 
 
 def check(LowRank):
-    layer = checks.make(LowRank, 48, 4, alpha=8.0)
+    layer = checks.make(LowRank, 48, 4, alpha=10.0)
     x = np.sin(np.arange(2.0 * 3 * 32)).reshape(2, 3, 32).astype(np.float32)
     shapes = {"kernel": (32, 48), "down": (32, 4), "up": (4, 48)}
     made, _ = variables(layer, x, shapes)
@@ -63,14 +63,14 @@ def check(LowRank):
     change = x @ down @ up
     recognise = [
         (x @ kernel, "The product of low rank is not added."),
-        (2 * change, "The product of the kernel is missing: it stays, and the change is added."),
+        (2.5 * change, "The product of the kernel is missing: it stays, and the change is added."),
         (x @ kernel + change, "`alpha / rank` is missing: the change is multiplied by it."),
-        (x @ kernel + 8 * change, "The change is multiplied by `alpha`, but not divided by `rank`: without that, another rank needs another rate."),
+        (x @ kernel + 10 * change, "The change is multiplied by `alpha`, but not divided by `rank`: without that, another rank needs another rate."),
         (x @ kernel + change / 4, "The change is divided by `rank`, but not multiplied by `alpha`."),
-        (x @ kernel + change / 2, "The change is multiplied by `rank / alpha`: it is `alpha / rank`."),
-        (2 * (x @ kernel + change), "The kernel's own product is scaled, too: only the change is."),
+        (x @ kernel + change / 2.5, "The change is multiplied by `rank / alpha`: it is `alpha / rank`."),
+        (2.5 * (x @ kernel + change), "The kernel's own product is scaled, too: only the change is."),
     ]  # fmt: skip
-    compare(layer, x, weights, (), x @ kernel + 2 * change, recognise)
+    compare(layer, x, weights, (), x @ kernel + 2.5 * change, recognise)
     _no_large_product(layer, x, weights)
     checks.obeys_laws(layer, x, but=LEFT_OUT)
 

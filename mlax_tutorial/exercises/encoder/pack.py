@@ -66,6 +66,19 @@ def check(pack):
             raise Failed(
                 f"Wrong for sequences of the lengths {lengths}.", input=shown, expected=wanted, got=again
             )
+    sequences = [np.array(one, np.int64) for one in ([2, 0, 0], [0, 1], [3, 0, 0, 0])]
+    shown = {"sequences": sequences, "length": 8}
+    again, wanted = pack([one.copy() for one in sequences], 8), solution(sequences, 8)
+    if any(not np.array_equal(one, two) for one, two in zip(again, wanted)):
+        raise Failed(
+            "A token may be 0, as the padding is: what a row holds does not say how full it is.",
+            input=shown,
+            expected=wanted,
+            got=again,
+        )
+    for name, array in zip(("tokens", "segments", "places"), again):
+        if np.asarray(array).dtype != np.int32:
+            raise Failed(f"For sequences of int64, `{name}` is no int32 array.", input=shown, got=array)
     random = np.random.default_rng(3)
     lengths = tuple(random.integers(1, 9, 40).tolist())
     sequences = _made(lengths, 2)
@@ -84,14 +97,23 @@ def _rows(sequences, arrays, expected, given):
     shown = {"input": given, "expected": expected[0], "got": tokens}
     if len(tokens) == len(sequences):
         raise Failed("Each sequence has a row of its own: this is padding, not packing.", **shown)
+    if tokens.shape == expected[0].shape and np.array_equal(
+        tokens[expected[0] > 0], expected[0][expected[0] > 0]
+    ):
+        if not np.array_equal(tokens, expected[0]):
+            raise Failed("Behind the sequences of a row the tokens should be 0.", **shown)
     if sum(tokens.ravel() > 0) != sum(map(len, sequences)):
         raise Failed("Some tokens were lost, or stand there twice.", **shown)
-    if len(tokens) > len(expected[0]):
+    shared = [(row > 0).all() and not any(np.array_equal(row, one) for one in sequences) for row in tokens]
+    if len(tokens) > len(expected[0]) and not any(shared):
+        raise Failed("A sequence that fills a row to its last place has room there, too.", **shown)
+    in_order = np.array_equal(tokens[0, : len(sequences[0])], sequences[0])
+    if len(tokens) > len(expected[0]) and in_order:
         raise Failed(
             f"{len(expected[0])} rows are enough, you have {len(tokens)}: a sequence goes into the *first* row that has room, not only into the last one.",
             **shown,
         )
-    if len(tokens) < len(expected[0]) or not np.array_equal(tokens, expected[0]):
+    if not np.array_equal(tokens, expected[0]):
         raise Failed(
             "The tokens stand in other places than first fit puts them: take the sequences in their order, and put each behind what is in its row.",
             **shown,

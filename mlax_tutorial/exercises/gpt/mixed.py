@@ -51,6 +51,10 @@ def check(mixed):
         expected = jax.grad(lambda *each: solution(*each), argnums=(0, 2))(*each)
         if not np.allclose(slopes, expected, atol=1e-3):
             raise Failed(f"The value is right, but its gradient is not ({name}).", input=shown["input"], expected=expected, got=slopes)  # fmt: skip
+    together = [jnp.asarray(numbers, jnp.float32) for numbers in zip(*EDGES.values())]
+    got, wanted = mixed(*together), solution(*together)
+    if not _close(got, wanted):
+        raise Failed("Each of these elements is right alone, but not in one array with the others. Does a maximum, say, go over all of them?", input=dict(zip(given, together)), expected=wanted, got=got)  # fmt: skip
     checks.works_under_jit(mixed, *arrays)
 
 

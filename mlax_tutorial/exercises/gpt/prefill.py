@@ -46,7 +46,10 @@ def check(prefill):
     for count in (3, 4, 5, 16, 17, 40, 64, 1, 9, 2):
         ids = [(7 * i) % 11 for i in range(count)]
         given = {"ids": f"a list of {count} ids", "sizes": SIZES}
+        before = list(ids)
         got = prefill(read, ids, SIZES)
+        if ids != before:
+            raise Failed("Your function changes `ids`: the caller's list is another one now. Pad a copy.", input={"ids": before, "sizes": SIZES}, expected=before, got=ids)  # fmt: skip
         if got is None:
             raise Failed("Your function returned None: return what `read` returns.")
         if not isinstance(got, tuple) or len(got) != 4:

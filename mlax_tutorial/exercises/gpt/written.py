@@ -70,7 +70,7 @@ def check(written):
                 input=given,
                 got=got,
             )
-        raise Failed("After a token always comes the same one: every step draws with the same key.", input=given, got=got)  # fmt: skip
+        raise Failed("After a token always comes the same one: steps draw with the same key. Each needs a key of its own.", input=given, got=got)  # fmt: skip
     if _chi_square(counts, CHANCES) > 22.5:  # of 6 degrees of freedom, 1 in 1,000
         stationary = np.broadcast_to(CHANCES[1], (3, 3))
         if _chi_square(counts, stationary) < 22.5:

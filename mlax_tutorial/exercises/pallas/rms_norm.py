@@ -95,7 +95,15 @@ def check(rms_norm):
     long = jax.grad(
         lambda x, scale, interpret: jnp.square(rms_norm(x, scale, interpret=interpret)).sum(), argnums=(0, 1)
     )
-    for call in _twice.calls(long, *(jax.ShapeDtypeStruct((rows, 256), jnp.float32) for rows in (64, 1))):
+    called = _twice.calls(long, *(jax.ShapeDtypeStruct((rows, 256), jnp.float32) for rows in (64, 1)))
+    made = [{each.aval.shape for each in call.outvars} for call in called]
+    if not any(
+        (64, 256) in each and any(shape[0] != 64 and shape[-1] == 256 for shape in each) for each in made
+    ):
+        raise Failed(
+            "Right, but no kernel gives both cotangents: one pass over the rows makes dx and adds up dscale. Let it have two outputs."
+        )
+    for call in called:
         _twice.inside(call)
         _twice.no_race(call)
         if np.prod(_twice.grid(call), dtype=int) < 8:

@@ -53,6 +53,9 @@ def check(two_cores):
         ):
             raise Failed("Both cores sum the same half of the rows.", input=given)
         raise Failed("The sums are wrong.", input=given, expected=wanted, got=got)
+    steps = int(np.prod(_twice.grid(call), dtype=int))
+    if steps < 30:
+        raise Failed(f"Right, but 240 rows take {steps} steps: with blocks of 8 rows there are 30.")
     sizes = [
         size
         for size, how in zip(_twice.grid(call), _twice.semantics_of(call), strict=True)

@@ -59,6 +59,16 @@ def the_first_image_alone(denoise, pixels, known, encode, decode):
     return lambda x, sigma: encode(jnp.where(known, pixels, decode(denoise(x, sigma))))
 
 
+@answers.wrong()
+def known_unless_nan(denoise, pixels, known, encode, decode):
+    return lambda x, sigma: encode(jnp.where(jnp.isnan(pixels), decode(denoise(x, sigma)), pixels))
+
+
+@answers.wrong("could not be called as the exercise calls it")
+def of_a_label_too(denoise, pixels, known, encode, decode):
+    return lambda x, sigma, label: encode(jnp.where(known, pixels, decode(denoise(x, sigma))))
+
+
 # Right ones of unusual style
 
 

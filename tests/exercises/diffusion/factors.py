@@ -9,6 +9,11 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+@answers.right
+def in_a_list(sigma, deviation):
+    return list(solution(sigma, deviation))
+
+
 @answers.wrong("divide by the root of the sum")
 def without_the_root(sigma, deviation):
     _, skip, out = solution(sigma, deviation)

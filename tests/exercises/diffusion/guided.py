@@ -38,7 +38,30 @@ def nothing(denoise, weight):
     by(lambda c, u, w: u + w * (c - u))(denoise, weight)
 
 
+@answers.wrong("an embedding refuses it")
+def label_of_floats(denoise, weight):
+    def made(x, sigma, label):
+        without = denoise(x, sigma, jnp.full(label.shape, 10.0))
+        return without + weight * (denoise(x, sigma, label) - without)
+
+    return made
+
+
+@answers.wrong("could not be called as the exercise calls it")
+def without_a_label(denoise, weight):
+    return lambda x, sigma: denoise(x, sigma, 10)
+
+
 # Right ones of unusual style
+
+
+@answers.right
+def one_label_for_all(denoise, weight):
+    def made(x, sigma, label):
+        without = denoise(x, sigma, 10)
+        return without + weight * (denoise(x, sigma, label) - without)
+
+    return made
 
 
 @answers.right

@@ -13,6 +13,12 @@ def squares(x, images):
     return jnp.sum((x[:, None] - images) ** 2, axis=-1)
 
 
+@answers.wrong("Is there a least sigma")
+def at_least_a_tenth(x, sigma, images):
+    sigma = jnp.maximum(sigma, 0.1)
+    return jax.nn.softmax(-squares(x, images) / (2 * sigma**2)) @ images
+
+
 @answers.wrong("the 2 is missing")
 def without_the_two(x, sigma, images):
     return jax.nn.softmax(-squares(x, images) / sigma**2) @ images

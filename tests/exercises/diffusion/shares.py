@@ -28,6 +28,12 @@ def entering(decays):
     return 1 - decays
 
 
+@answers.wrong("divides 0 by 0, and the result is made 0")
+def no_nan(decays):
+    before = jnp.cumprod(decays)
+    return jnp.nan_to_num((1 - decays) * before[-1] / before)
+
+
 @answers.wrong("The order is the other way round")
 def reversed_(decays):
     return solution(decays)[::-1]

@@ -27,6 +27,52 @@ def built(key, ids, real, vocabulary, hidden, *, rate=0.15, limits=(0.8, 0.9), l
     return jnp.where(chosen, replaced, ids), chosen
 
 
+def with_chosen(chosen, key, ids, vocabulary, hidden, other=None):
+    one, two = jax.random.split(key)
+    how = jax.random.uniform(one, ids.shape)
+    drawn = other(two) if other else jax.random.randint(two, ids.shape, 0, vocabulary)
+    replaced = jnp.where(how < 0.8, hidden, jnp.where(how < 0.9, drawn, ids)).astype(ids.dtype)
+    return jnp.where(chosen, replaced, ids), chosen
+
+
+@answers.wrong("All rows have about the same share")
+def fifteen_of_a_hundred(key, ids, real, vocabulary, hidden):
+    one, key = jax.random.split(key)
+    places = jnp.argsort(
+        jnp.argsort(jnp.where(real, jax.random.uniform(one, ids.shape), 2), axis=-1), axis=-1
+    )
+    chosen = (places < jnp.round(0.15 * real.sum(axis=-1, keepdims=True))) & real
+    return with_chosen(chosen, key, ids, vocabulary, hidden)
+
+
+@answers.wrong("With every key")
+def always_as_many(key, ids, real, vocabulary, hidden):
+    one, key = jax.random.split(key)
+    draw = jnp.where(real, jax.random.uniform(one, ids.shape), 2).ravel()
+    places = jnp.argsort(jnp.argsort(draw)).reshape(ids.shape)
+    return with_chosen((places < 0.15 * real.sum()) & real, key, ids, vocabulary, hidden)
+
+
+@answers.wrong("may be the old one")
+def never_the_old_one(key, ids, real, vocabulary, hidden):
+    one, key = jax.random.split(key)
+    chosen = jax.random.bernoulli(one, 0.15, ids.shape) & real
+    return with_chosen(
+        chosen, key, ids, vocabulary, hidden,
+        lambda key: (ids + jax.random.randint(key, ids.shape, 1, vocabulary)) % vocabulary,
+    )  # fmt: skip
+
+
+@answers.wrong("may be the old one")
+def from_the_batch(key, ids, real, vocabulary, hidden):
+    one, key = jax.random.split(key)
+    chosen = jax.random.bernoulli(one, 0.15, ids.shape) & real
+    return with_chosen(
+        chosen, key, ids, vocabulary, hidden,
+        lambda key: jax.random.permutation(key, ids.ravel()).reshape(ids.shape),
+    )  # fmt: skip
+
+
 @answers.wrong("Padding is chosen")
 def padding_too(key, ids, real, vocabulary, hidden):
     return built(key, ids, jnp.ones_like(real), vocabulary, hidden)

@@ -33,6 +33,12 @@ class Right(nn.Layer):
         return x @ kernel + (x @ down @ up) * (self.alpha / self.rank)
 
 
+@answers.wrong()
+class WholeNumbers(Right):
+    def apply(self, x, kernel, down, up):
+        return x @ kernel + self.alpha // self.rank * (x @ down @ up)
+
+
 @answers.wrong("`alpha / rank` is missing")
 class NotScaled(Right):
     def apply(self, x, kernel, down, up):

@@ -90,6 +90,44 @@ def nothing(sequences, length):
     solution(sequences, length)
 
 
+@answers.wrong("A token may be 0")
+def counts_what_is_not_zero(sequences, length):
+    checked(sequences, length)
+    rows = []
+    for one in sequences:
+        row = next((row for row in rows if np.count_nonzero(row[0]) + len(one) <= length), None)
+        if row is None:
+            row = np.zeros((3, length), np.int32)
+            rows.append(row)
+        start = np.count_nonzero(row[0])
+        row[:, start : start + len(one)] = one, np.full(len(one), row[1].max() + 1), np.arange(len(one))
+    return tuple(np.array(rows, np.int32).reshape(-1, 3, length).swapaxes(0, 1))
+
+
+@answers.wrong("is no int32 array")
+def in_their_dtype(sequences, length):
+    tokens, segments, places = solution(sequences, length)
+    return (tokens.astype(sequences[0].dtype) if sequences else tokens), segments, places
+
+
+@answers.wrong("Behind the sequences of a row")
+def pads_by_minus_one(sequences, length):
+    tokens, segments, places = solution(sequences, length)
+    return np.where(segments > 0, tokens, -1).astype(np.int32), segments, places
+
+
+@answers.wrong("to its last place")
+def never_full(sequences, length):
+    checked(sequences, length)
+    rows = []
+    for one in sequences:
+        row = next((row for row in rows if sum(map(len, row)) + len(one) < length), None)
+        if row is None:
+            rows.append(row := [])
+        row.append(one)
+    return filled(rows, length)
+
+
 # Right ones of unusual style
 
 

@@ -41,6 +41,13 @@ def no_gradient(log_p, log_q, gate):
     return solution(log_p, log_q, jax.lax.stop_gradient(gate))
 
 
+@answers.wrong("right alone, but not in one array")
+def one_maximum(log_p, log_q, gate):
+    a, b = jax.nn.log_sigmoid(gate) + log_p, jax.nn.log_sigmoid(-gate) + log_q
+    largest = jnp.maximum(a, b).max()
+    return largest + jnp.log(jnp.exp(a - largest) + jnp.exp(b - largest))
+
+
 @answers.wrong("`return` missing")
 def nothing(log_p, log_q, gate):
     solution(log_p, log_q, gate)

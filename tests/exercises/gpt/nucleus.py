@@ -56,6 +56,16 @@ def normalized(logits, k, p):
     return jax.nn.log_softmax(solution(logits, k, p))
 
 
+@answers.wrong("is infinite")
+def overflows(logits, k, p):
+    order = jnp.argsort(-logits)
+    place = jnp.arange(len(logits))
+    chances = jnp.where(place < k, jnp.exp(logits[order]), 0)
+    chances = chances / chances.sum()
+    kept = (place < k) & ((jnp.cumsum(chances) - chances < p) | (place == 0))
+    return logits.at[order].set(jnp.where(kept, logits[order], -jnp.inf))
+
+
 @answers.wrong("Three are left")
 def exceeds(logits, k, p):
     order, place = jnp.argsort(-logits), jnp.arange(len(logits))

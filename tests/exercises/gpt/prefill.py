@@ -82,6 +82,14 @@ def nothing(read, ids, sizes):
     solution(read, ids, sizes)
 
 
+@answers.wrong("Pad a copy")
+def extends_the_list(read, ids, sizes):
+    length = len(ids)
+    size = min(size for size in sizes if size >= length)
+    ids.extend([0] * (size - length))
+    return read(np.array(ids, np.int32), length)
+
+
 @answers.right
 def by_searchsorted(read, ids, sizes):
     sizes = np.sort(sizes)

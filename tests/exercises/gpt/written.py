@@ -9,13 +9,22 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-@answers.wrong("every step draws with the same key")
+@answers.wrong("steps draw with the same key")
 def one_key(key, next_logits, token, length):
     def step(token, _):
         token = jax.random.categorical(key, next_logits(token))
         return token, token
 
     return jax.lax.scan(step, token, None, length)[1]
+
+
+@answers.wrong("steps draw with the same key")
+def a_key_for_each_token(key, next_logits, token, length):
+    def step(token, _):
+        token = jax.random.categorical(jax.random.fold_in(key, token), next_logits(token))
+        return token, token
+
+    return jax.lax.scan(step, jnp.int32(token), None, length)[1]
 
 
 @answers.wrong("always takes the most probable")

@@ -68,6 +68,32 @@ def named(name, **options):
     return made
 
 
+@answers.wrong("no kernel gives both cotangents")
+def sums_outside(x, scale, interpret=True):
+    rows = pl.BlockSpec((8, x.shape[1]), lambda i: (i, 0))
+    whole = pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0))
+    call = functools.partial(
+        pl.pallas_call, out_shape=x, grid=(x.shape[0] // 8,), out_specs=rows, interpret=interpret
+    )
+
+    def normalize(x_ref, scale_ref, y_ref):
+        y_ref[...] = formula(x_ref[...], scale_ref[...])
+
+    def differentiate(x_ref, scale_ref, g_ref, dx_ref):
+        dx_ref[...] = through_x(x_ref[...], scale_ref[...], g_ref[...])
+
+    @jax.custom_vjp
+    def norm(x, scale):
+        return call(normalize, in_specs=[rows, whole])(x, scale)
+
+    def backward(saved, g):
+        dx = call(differentiate, in_specs=[rows, whole, rows])(*saved, g)
+        return dx, (g * formula(saved[0], 1.0)).sum(axis=0, keepdims=True)
+
+    norm.defvjp(lambda x, scale: (norm(x, scale), (x, scale)), backward)
+    return norm(x, scale)
+
+
 answers.wrong("by `jax.custom_vjp`")(named("no_rule", rule=False))
 answers.wrong("not multiplied by `scale`")(named("no_scale", forward=lambda x, scale: formula(x, 1.0)))
 answers.wrong("does not subtract the mean")(

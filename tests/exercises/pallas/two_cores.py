@@ -94,6 +94,23 @@ def always_interpreted(x, interpret=True):
     return summed(x, True, BOTH)
 
 
+@answers.wrong("with blocks of 8 rows there are 30")
+def half_of_the_rows_at_once(x, interpret=True):
+    def kernel(x_ref, sums_ref):
+        sums_ref[...] = jnp.broadcast_to(x_ref[...].sum(axis=0, keepdims=True), (8, 128))
+
+    sums = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((16, 128), x.dtype),
+        grid=(2,),
+        in_specs=[pl.BlockSpec((x.shape[0] // 2, 128), lambda core: (core, 0))],
+        out_specs=pl.BlockSpec((8, 128), lambda core: (core, 0)),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
+        interpret=interpret,
+    )(x)
+    return sums[::8].sum(axis=0, keepdims=True)
+
+
 @answers.right
 def every_other_block(x, interpret=True):
     return summed(x, interpret, BOTH, x_map=lambda c, i: (2 * i + c, 0))
