@@ -80,12 +80,18 @@ def check(accumulate):
             f"Right, but the gradient is exchanged {times} times, once for each part. Sum up on each device first, with `check_vma=False`, and "
             "take the mean over the devices once, at the end."
         )
-    again = accumulate(_loss, _eight.mesh(size=4), 2)(w, x, y)["kernel"]
+    rows.clear()
+    again = accumulate(loss, _eight.mesh(size=4), 2)(w, x, y)["kernel"]
     if not _eight.close(again, right):
         raise Failed(
             f"Right on 8 devices in {PARTS} parts, but not on 4 devices in 2: `mesh.size` and `parts` say how many there are.",
             expected=right, got=again,
         )  # fmt: skip
+    if rows != {8}:
+        raise Failed(
+            f"Right, but on 4 devices with 16 rows each, in 2 parts, the loss is computed on {max(rows)} rows at once, not on 8: `mesh` "
+            "and `parts` are handed in."
+        )
 
 
 exercise = Exercise(

@@ -61,12 +61,18 @@ def check(data_parallel):
         raise Failed(
             f"Right, but the loss is computed on {max(rows)} rows at once, not on the 4 of one device: share the batch out by `in_specs`."
         )
-    value, gradient = data_parallel(_loss, _eight.mesh(size=4))(w, x, y)
+    rows.clear()
+    value, gradient = data_parallel(watched, _eight.mesh(size=4))(w, x, y)
     if not _eight.close(gradient["kernel"], right["kernel"]) or not _eight.close(jnp.asarray(value), wanted):
         raise Failed(
             "Right on a mesh of eight devices, but not on one of four.",
             expected=wanted,
             got=value,
+        )
+    if rows != {8}:
+        raise Failed(
+            f"Right, but on a mesh of four devices, which have 8 rows each, the loss is computed on {max(rows)} at once: use the `mesh` "
+            "that is handed in."
         )
 
 

@@ -37,6 +37,8 @@ def check(halo):
                 got[2:, 0], x[3:-5:4][: got[2:].shape[0]]
             ):
                 raise Failed("The row above must come from the device before, and the row below from the one after: they are exchanged.", expected=right[1], got=got[1])  # fmt: skip
+            if _eight.close(got[1:-1], right[1:-1]):
+                raise Failed("At the two ends of the image the rows beyond it are to be zeros.", expected=right[0], got=got[0])  # fmt: skip
             raise Failed(
                 "The rows at the ends are not the neighbors' nearest rows.", expected=right[1], got=got[1]
             )
@@ -46,6 +48,11 @@ def check(halo):
     if sent > 2 * x[0].nbytes:
         raise Failed(
             f"Right, but {sent} bytes reach each device where two rows, {2 * x[0].nbytes} bytes, are enough. Send the edges only, with `ppermute`."
+        )
+    dtype = jax.eval_shape(function, x.astype(jnp.int32)).dtype
+    if dtype != jnp.int32:
+        raise Failed(
+            f"The strips of an image of integers are made of {dtype} in your result: zeros have the dtype of `x`."
         )
 
 

@@ -6,7 +6,7 @@ from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed
 from mlax_tutorial.exercises.many_devices import _eight
-from mlax_tutorial.inspection import collectives
+from mlax_tutorial.inspection import collectives, jaxprs
 
 
 def solution(x, up, down, bias, axis_name):
@@ -46,6 +46,11 @@ def check(pair):
             f"Right, but the devices exchange {times} times ({', '.join(kinds)}). Each can go from its columns of `up` to its rows of `down` "
             "alone: one sum at the end is enough."
         )
+    # XLA may join several.
+    program = jax.make_jaxpr(function)(x, up, down, bias)
+    sums = sum(each.primitive.name.startswith("psum") for _, each in jaxprs.walk(program))
+    if sums > 1:
+        raise Failed(f"Right, but there are {sums} sums over the devices: one `psum` is enough.")
     if not all(_eight.close(part, right) for part in over(4)(x, up, down, bias)):
         raise Failed(
             "Right on eight devices, but not on four: `jax.lax.axis_size(axis_name)` says how many there are."

@@ -51,9 +51,12 @@ def check(pipeline):
     if not _eight.close(last, right):
         if all(_eight.close(part, _stage(kernel, micro)) for part, kernel in zip(got, kernels)):
             raise Failed("Each device has applied its stage to the inputs; only the first takes them, the others take what the one before made.", expected=right[0], got=last[0])  # fmt: skip
-        shifted = [i for i in range(1, MICRO) if _eight.close(last[i:], right[: MICRO - i])]
+        if any(_eight.close(last, jnp.broadcast_to(each, right.shape)) for each in right):
+            raise Failed("All outputs are those of one microbatch: the first stage takes another one in each tick.", expected=right[-1], got=last[-1])  # fmt: skip
+        shifted = [i for i in range(1, STAGES) if _eight.close(last[i:], right[: MICRO - i])]
         if shifted:
-            raise Failed(f"The outputs come {shifted[0]} ticks early in your result: the last stage gets its first microbatch after {STAGES - 1} ticks.", expected=right[0], got=last[0])  # fmt: skip
+            ticks = f"{shifted[0]} ticks" if shifted[0] > 1 else "a tick"
+            raise Failed(f"The outputs come {ticks} early in your result: the last stage gets its first microbatch after {STAGES - 1} ticks.", expected=right[0], got=last[0])  # fmt: skip
         if _eight.close(last[: MICRO - 3], right[: MICRO - 3]) or _eight.close(last[0], right[0]):
             raise Failed("The first microbatches are right, the last ones are not: the pipeline must run on until it is empty.", expected=right[-1], got=last[-1])  # fmt: skip
         raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])

@@ -27,6 +27,7 @@ _CASES = (
     (("['embed']",), (1, -1, 0)),
     (("['out']['bias']",), (0, 0, 1e-6)),
     (("['blocks'][2]['kernel']", "['out']['bias']"), (0, 1, 0)),
+    (("['out']['kernel']",), (0, 0, float("nan"))),
 )
 
 
@@ -69,6 +70,11 @@ def check(first_difference):
         if one is None and by == (0, 0, 1e-6):
             raise Failed(
                 f"In {planted} one element differs by 1e-6, and you found nothing. Copies must be equal to the last bit."
+            )
+        if one is None and planted == "['out']['kernel']":
+            raise Failed(
+                f"In {planted} one process has a NaN where the other has a number, and you found nothing: with a NaN every comparison is false, but "
+                "`!=`."
             )
         if one is None:
             raise Failed(

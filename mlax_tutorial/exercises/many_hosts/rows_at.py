@@ -54,6 +54,12 @@ def check(rows_at):
     second = [rows(step) for step in range(4, 8)]
     if all(map(np.array_equal, epoch, second)):
         raise Failed("The second epoch repeats the order of the first: the seed must depend on the epoch.")
+    later = [np.concatenate([rows(step) for step in range(4 * e, 4 * e + 4)]) for e in range(4)]
+    for e in range(1, 4):
+        if any(np.array_equal(later[e], one) for one in later[:e]):
+            raise Failed(
+                f"Epoch {e}, counted from 0, has the order of an earlier one: each has one of its own."
+            )
     if len(set(np.concatenate(second).tolist())) < 48:
         raise Failed("In the second epoch some rows come twice: is an epoch `size // batch_size` steps long?")
     for count in (2, 3, 4):

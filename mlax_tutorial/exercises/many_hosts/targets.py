@@ -29,14 +29,15 @@ def _outline():
         "half": jax.ShapeDtypeStruct((5, 8), jnp.bfloat16),
         "bias": jax.ShapeDtypeStruct((7,), jnp.float32),
         "count": jax.ShapeDtypeStruct((), jnp.int32),
+        "filters": jax.ShapeDtypeStruct((3, 5, 16), jnp.float32),
     }
 
 
 _WANTED = {  # the axis that is divided, by the number of devices
-    4: {"kernel": 0, "half": 1, "bias": None, "count": None},
-    2: {"kernel": 0, "half": 1, "bias": None, "count": None},
-    8: {"kernel": 1, "half": 1, "bias": None, "count": None},
-    3: {"kernel": 0, "half": None, "bias": None, "count": None},
+    4: {"kernel": 0, "half": 1, "bias": None, "count": None, "filters": 2},
+    2: {"kernel": 0, "half": 1, "bias": None, "count": None, "filters": 2},
+    8: {"kernel": 1, "half": 1, "bias": None, "count": None, "filters": 2},
+    3: {"kernel": 0, "half": None, "bias": None, "count": None, "filters": 0},
 }
 
 

@@ -68,7 +68,7 @@ class _Device:
 
 
 def check(benchmark):
-    for repeats, disturbed in ((5, ()), (7, (2, 5)), (3, (0,)), (1, ())):
+    for repeats, disturbed in ((5, ()), (7, (2, 5)), (3, (0,)), (1, ()), (12, (4,))):
         device = _Device(disturbed)
         got = benchmark(device.make, device.step, device.clock, repeats)
         where = {"repeats": repeats, "a step": RUNNING + DISPATCH, "disturbed": list(disturbed)}

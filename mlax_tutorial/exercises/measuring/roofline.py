@@ -27,6 +27,7 @@ MACHINES = {
     "two kernels": [PRODUCT, COPY],
     "the copy first": [COPY, PRODUCT],
     "a slow one besides": [PRODUCT, (10**6, 10**6, 0.5), COPY],
+    "larger ones that are slower": [(10**12, 10**7, 60.0), PRODUCT, COPY, (10**3, 10**10, 10.0)],
 }
 
 
@@ -57,7 +58,7 @@ def check(roofline):
             if _near(got, wrong):
                 raise Failed(says, **shown)
         raise Failed(
-            "The roof is made of the best rate and the best bandwidth that any kernel reached, in whatever order they come: neither means nor the first and the last.",
+            "The roof is made of the best rate and the best bandwidth that any kernel reached, in whatever order they come: neither means nor the first and the last, nor those of the largest kernels.",
             **shown,
         )
 

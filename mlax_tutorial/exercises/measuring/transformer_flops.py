@@ -45,7 +45,7 @@ def _counted(layers, width, hidden, vocabulary, length, batch):
 
 NAMES = ("layers", "width", "hidden", "vocabulary", "length", "batch")
 CASES = [
-    (2, 512, 2048, 3000, 64, 8),
+    (3, 512, 2048, 3000, 64, 8),
     (4, 512, 1024, 5000, 256, 1),
     (12, 768, 3072, 50304, 1024, 16),
     (3, 512, 1536, 2000, 2048, 2),
@@ -69,7 +69,7 @@ def check(transformer_flops):
             (whole / batch, "The batch is missing."),
             (whole - attention, "Attention is missing: scores of each token with each, and their product with the values."),
             (whole - attention / 2, "Each query meets each key here, those behind the mask as well. And there are two products: scores, and mixing the values."),
-            (whole - logits, "The logits are missing: a product with the whole vocabulary."),
+            (whole - logits, "The logits are missing: for each token a product with the whole vocabulary."),
             (whole + logits, "To look up an embedding is no arithmetic."),
             (whole - layers * 2 * tokens * width**2, "There are four projections: query, key, value, and the one behind attention."),
             (whole - layers * 2 * tokens * width * hidden, "The MLP has two products, up and down."),

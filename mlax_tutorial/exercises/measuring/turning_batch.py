@@ -21,11 +21,20 @@ CASES = [
     ((10**9, 2, 10**8, 811e12, 3.0e12), "a long cache"),
     ((10**6, 2, 10, 1e9, 1e12), "a slow processor"),
     ((2**20, 2, 2**11 - 2**8, 2.0**30, 2.0**20), "a large batch, at which both take equally long"),
+    ((10**6, 2, 0, 1.1000005e15, 1e9), "a batch of more than a million"),
     (
         (2**20, 2, 2**11, 2.0**30, 2.0**20),
         "a cache that takes as long to read as a sequence takes to compute",
     ),
 ]
+
+
+def _is_number(got):
+    try:
+        float(got)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(got, str)
 
 
 def check(turning_batch):
@@ -37,6 +46,10 @@ def check(turning_batch):
             "expected": expected,
             "got": got,
         }
+        if got is None:
+            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        if not _is_number(got):
+            raise Failed("Return one number: the batch.", **shown)
         if math.isinf(expected):
             if not math.isinf(got):
                 raise Failed(

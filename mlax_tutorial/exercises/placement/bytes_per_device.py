@@ -35,18 +35,21 @@ CASES = [
     ),
     ((24,), 1, (("model",),), "a tuple may have one name"),
     ((), 4, (), "a scalar has one number"),
+    ((0, 8), 4, ("data",), "no rows can be divided evenly, too"),
+    ((6, 4), 4, (("expert", "data"), "model"), "a mesh may have three axes, with any names"),
 ]
 REFUSED = [
     ((6, 12), 4, ("model",), "6 rows cannot be divided evenly by 4"),
     ((4, 4), 4, (("data", "model"), None), "4 rows cannot be divided evenly by 2 times 4"),
     ((8, 8), 4, ("data", "data"), "a mesh axis can divide only one axis of the array"),
     ((16,), 4, (("model", "model"),), "a mesh axis can be used only once"),
+    ((8, 8), 4, ("expert", "expert"), "even an axis of size 1 can be used only once"),
 ]
 
 
 def check(bytes_per_device):
-    sizes = {"data": 2, "model": 4}
-    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * 2)
+    sizes = {"data": 2, "model": 4, "expert": 1}
+    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
     for shape, itemsize, spec, why in CASES:
         shard = NamedSharding(mesh, P(*spec)).shard_shape(shape)
         expected = itemsize * math.prod(shard)

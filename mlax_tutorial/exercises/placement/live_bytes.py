@@ -34,12 +34,14 @@ def check(live_bytes):
         "an array whose rows are divided over two devices": rows,
         "an array that is copied to both devices": (copied,),
         "the same array twice": {"weights": rows, "head": rows},
+        "two arrays with the same numbers": [one, jax.device_put(jnp.zeros(10), devices[0])],
         "an array beside a NumPy array and a number": [one, np.zeros(100, np.float32), 3.0],
         "all of them": [one, half, rows, copied, one, np.zeros(3)],
     }
     mistakes = {
         "an array that is copied to both devices": "An array that is copied takes its whole size on *each* device. `nbytes` of the array counts it once; its `addressable_shards` tell.",
         "the same array twice": "An array that stands in the tree twice takes its memory once.",
+        "two arrays with the same numbers": "Arrays that only look alike take memory each: tell them apart by `id`.",
         "an array beside a NumPy array and a number": "NumPy arrays and Python numbers are on the host: they take nothing on a device.",
         "an array whose rows are divided over two devices": "Each device has half of the rows, so half of the bytes.",
     }

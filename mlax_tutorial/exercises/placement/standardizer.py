@@ -28,7 +28,9 @@ def check(standardizer):
     batches = [jax.device_put(draw.uniform(0, 1, (n, 4, 5)).astype(np.float32)) for n in (3, 3, 2)]
     for images in batches:
         expected = (np.asarray(images) - kept[0]) / kept[1]
-        checks.same(apply(images), jax.numpy.asarray(expected), where="apply(images)", rtol=1e-5, atol=1e-5)
+        checks.same(
+            apply(images), jax.numpy.asarray(expected), where="of `apply(images)`", rtol=1e-5, atol=1e-5
+        )
     with retracing.compilations() as compiled:
         try:
             with jax.transfer_guard("disallow_explicit"):

@@ -58,7 +58,7 @@ def _check(stream, count):
         expected = jnp.tanh(expected @ w)
     got = stream(put, layer, weights, x)
     where = f"{count} layers"
-    checks.same(got, expected, input=where, where="x", rtol=1e-5, atol=1e-5)
+    checks.same(got, expected, input=where, rtol=1e-5, atol=1e-5)
     order = [i for what, i in events if what == "layer"]
     puts = [i for what, i in events if what == "put"]
     if order != list(range(count)) or sorted(puts) != list(range(count)):

@@ -56,6 +56,19 @@ def an_eighth_of_the_bias(x, up, down, bias, axis_name):
     return jax.lax.psum(jnp.tanh(x @ up) @ down + bias / 8, axis_name)
 
 
+@answers.wrong("one `psum` is enough")
+def sum_of_the_bias(x, up, down, bias, axis_name):
+    part = jax.lax.psum(jnp.tanh(x @ up) @ down, axis_name)
+    return part + jax.lax.psum(bias, axis_name) / jax.lax.axis_size(axis_name)
+
+
+@answers.wrong("one `psum` is enough")
+def half_and_half(x, up, down, bias, axis_name):
+    hidden = jnp.tanh(x @ up)
+    one = jax.lax.psum(hidden[:, :1] @ down[:1], axis_name)
+    return one + jax.lax.psum(hidden[:, 1:] @ down[1:], axis_name) + bias
+
+
 @answers.right
 def bias_on_the_first(x, up, down, bias, axis_name):
     part = jnp.tanh(x @ up) @ down

@@ -80,7 +80,7 @@ def gathers_the_kernels(stage, kernel, micro, axis_name):
     return micro
 
 
-@answers.wrong()
+@answers.wrong("those of one microbatch")
 def takes_the_first_only(stage, kernel, micro, axis_name):
     return run(stage, kernel, micro, axis_name, 9, take=lambda t, last: 0)[3:]
 

@@ -39,6 +39,14 @@ def allclose(tree):
             return jax.tree_util.keystr(path)
 
 
+@answers.wrong("one process has a NaN")
+def no_nans(tree):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        copies = gather(leaf)
+        if np.abs(copies - copies[0]).max() > 0:
+            return jax.tree_util.keystr(path)
+
+
 @answers.wrong("give different answers")
 def only_the_first_knows(tree):
     found = None

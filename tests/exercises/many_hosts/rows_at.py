@@ -33,6 +33,20 @@ def one_order(step, size, batch_size, process_index, process_count):
     return part(order[batch * batch_size :][:batch_size], process_index, process_count)
 
 
+@answers.wrong("has the order of an earlier one")
+def two_orders(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    order = np.random.RandomState(epoch % 2).permutation(size)
+    return part(order[batch * batch_size : (batch + 1) * batch_size], process_index, process_count)
+
+
+@answers.wrong("has the order of an earlier one")
+def back_and_forth(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    order = np.random.RandomState(0).permutation(size)[:: -1 if epoch % 2 else 1]
+    return part(order[batch * batch_size : (batch + 1) * batch_size], process_index, process_count)
+
+
 @answers.wrong("two read the same rows at step")
 def forgot_the_process(step, size, batch_size, process_index, process_count):
     epoch, batch = divmod(step, size // batch_size)

@@ -22,6 +22,15 @@ def everywhere(outline, mesh):
     return jax.tree.map(lambda leaf: placed(leaf, mesh), outline)
 
 
+@answers.wrong("lies whole on each of them")
+def two_axes_only(outline, mesh):
+    def place(leaf):
+        fits = [axis for axis, size in enumerate(leaf.shape[:2]) if size % mesh.size == 0]
+        return placed(leaf, mesh, *[None] * fits[0], "data") if fits else placed(leaf, mesh)
+
+    return jax.tree.map(place, outline)
+
+
 @answers.wrong("cannot be divided evenly")
 def always_the_first(outline, mesh):
     return jax.tree.map(lambda leaf: placed(leaf, mesh, *["data"][: len(leaf.shape)]), outline)

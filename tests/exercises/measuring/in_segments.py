@@ -19,7 +19,7 @@ def each_layer(layer, kernels, x, segments):
     return jax.lax.scan(jax.checkpoint(lambda x, kernel: (layer(kernel, x), None)), x, kernels)[0]
 
 
-@answers.right
+@answers.wrong("loop with `jax.lax.scan`")
 def in_python(layer, kernels, x, segments):
     @jax.checkpoint
     def segment(x, kernels):
@@ -92,6 +92,41 @@ def everything_again(layer, kernels, x, segments):
 @answers.wrong("More is stored")
 def so_many_layers_each(layer, kernels, x, segments):
     return solution(layer, kernels, x, len(kernels) // segments)
+
+
+@answers.wrong("there are fewer of them")
+def two_segments(layer, kernels, x, segments):
+    return solution(layer, kernels, x, 2)
+
+
+@answers.wrong("over the segments, too")
+def scan_inside_only(layer, kernels, x, segments):
+    segment = jax.checkpoint(
+        lambda x, part: jax.lax.scan(lambda x, kernel: (layer(kernel, x), None), x, part)[0]
+    )
+    for part in kernels.reshape(segments, -1, *kernels.shape[1:]):
+        x = segment(x, part)
+    return x
+
+
+@answers.wrong("loop with `jax.lax.scan`")
+def scan_outside_only(layer, kernels, x, segments):
+    @jax.checkpoint
+    def segment(x, part):
+        for kernel in part:
+            x = layer(kernel, x)
+        return x, None
+
+    return jax.lax.scan(segment, x, kernels.reshape(segments, -1, *kernels.shape[1:]))[0]
+
+
+@answers.wrong("each layer is a segment of its own")
+def keeps_products(layer, kernels, x, segments):
+    policy = jax.checkpoint_policies.dots_saveable
+    segment = jax.checkpoint(
+        lambda x, part: jax.lax.scan(lambda x, kernel: (layer(kernel, x), None), x, part), policy=policy
+    )
+    return jax.lax.scan(segment, x, kernels.reshape(segments, -1, *kernels.shape[1:]))[0]
 
 
 @answers.wrong("All layers are one segment")

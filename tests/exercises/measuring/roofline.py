@@ -50,6 +50,20 @@ def first_and_last(measured):
     return lambda f, b: max(f / (flops / one), b / (size / other))
 
 
+@answers.wrong("neither means nor the first and the last")
+def of_the_largest(measured):
+    flops, _, one = max(measured)
+    _, size, other = max(measured, key=lambda each: each[1])
+    return lambda f, b: max(f / (flops / one), b / (size / other))
+
+
+@answers.wrong("neither means nor the first and the last")
+def by_intensity(measured):
+    copy, *_, product = sorted(measured, key=lambda each: each[0] / each[1])
+    rate, bandwidth = product[0] / product[2], copy[1] / copy[2]
+    return lambda flops, size: max(flops / rate, size / bandwidth)
+
+
 @answers.wrong("This is a rate")
 def attainable(measured):
     rate, bandwidth = roof(measured)

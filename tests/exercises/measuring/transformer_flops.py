@@ -42,7 +42,7 @@ def embedding(layers, width, hidden, vocabulary, length, batch):
     return solution(layers, width, hidden, 2 * vocabulary, length, batch)
 
 
-@answers.wrong("four projections")
+@answers.wrong("There are four projections")
 def three(layers, width, hidden, vocabulary, length, batch):
     return solution(layers, width, hidden, vocabulary, length, batch) - layers * 2 * batch * length * width**2
 
@@ -50,6 +50,11 @@ def three(layers, width, hidden, vocabulary, length, batch):
 @answers.wrong("which need not be four times the width")
 def four_times(layers, width, hidden, vocabulary, length, batch):
     return solution(layers, width, 4 * width, vocabulary, length, batch)
+
+
+@answers.wrong("then the logits")
+def logits_in_each_layer(layers, width, hidden, vocabulary, length, batch):
+    return solution(layers, width, hidden, layers * vocabulary, length, batch)
 
 
 # Right ones of unusual style

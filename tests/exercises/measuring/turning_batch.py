@@ -57,15 +57,38 @@ def always_none(*case):
     return math.inf
 
 
+@answers.wrong("so it does turn")
+def searches_not_far(weights, itemsize, cache, rate, bandwidth):
+    for batch in range(1, 10_000):
+        if 2 * weights * batch / rate >= (weights * itemsize + batch * cache) / bandwidth:
+            return batch
+    return math.inf
+
+
+@answers.wrong("`return` missing")
+def none_if_never(*case):
+    batch = solution(*case)
+    if batch < math.inf:
+        return batch
+
+
+@answers.wrong("Return one number")
+def in_words(*case):
+    batch = solution(*case)
+    return batch if batch < math.inf else "never"
+
+
 # Right ones of unusual style
 
 
 @answers.right
 def by_search(weights, itemsize, cache, rate, bandwidth):
-    for batch in range(1, 10_000):
-        if 2 * weights * batch / rate >= (weights * itemsize + batch * cache) / bandwidth:
-            return batch
-    return math.inf
+    if 2 * weights / rate <= cache / bandwidth:
+        return math.inf
+    batch = 1
+    while 2 * weights * batch / rate < (weights * itemsize + batch * cache) / bandwidth:
+        batch += 1
+    return batch
 
 
 @answers.right

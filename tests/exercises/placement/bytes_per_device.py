@@ -68,6 +68,20 @@ def needs_a_full_spec(shape, itemsize, sizes, spec):
     return total
 
 
+@answers.wrong("even an axis of size 1")
+def divides_first(shape, itemsize, sizes, spec):
+    spec = tuple(tuple(name for name in named(entry) if sizes[name] > 1) for entry in spec)
+    return counted(shape, itemsize, sizes, spec)
+
+
+@answers.wrong("raised")
+def fewer_than_parts(shape, itemsize, sizes, spec):
+    for length, entry in zip(shape, spec):
+        if entry is not None and not length:
+            raise ValueError("nothing to divide")
+    return counted(shape, itemsize, sizes, spec)
+
+
 # Right ones of unusual style
 
 answers.right(counted)

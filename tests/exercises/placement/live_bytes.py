@@ -41,6 +41,27 @@ def counts_twice(tree):
     return counted
 
 
+@answers.wrong("tell them apart by `id`")
+def equal_ones_once(tree):
+    counted, seen = {}, []
+    for leaf in leaves_of(tree):
+        if any(leaf.sharding == x.sharding and np.array_equal(leaf, x) for x in seen):
+            continue
+        seen.append(leaf)
+        for shard in leaf.addressable_shards:
+            counted[shard.device] = counted.get(shard.device, 0) + shard.data.nbytes
+    return counted
+
+
+@answers.wrong("tell them apart by `id`")
+def like_ones_once(tree):
+    counted = {}
+    for leaf in {(leaf.shape, leaf.dtype, leaf.sharding): leaf for leaf in leaves_of(tree)}.values():
+        for shard in leaf.addressable_shards:
+            counted[shard.device] = counted.get(shard.device, 0) + shard.data.nbytes
+    return counted
+
+
 @answers.wrong("they take nothing on a device")
 def counts_numpy(tree):
     counted = {}
