@@ -26,6 +26,11 @@ def check(bounds):
             f"A name of {lengths.max()} letters fits into none of these: the last bound must be 16.",
             got=tuple(given),
         )
+    if given[-1] > lengths.max():
+        raise Failed(
+            f"No name is longer than {lengths.max()} letters: the last bound should be {lengths.max()}, got {given[-1]}.",
+            got=tuple(given),
+        )
     if len(given) > 5:
         raise Failed(
             f"{len(given)} bounds are {len(given)} programs to compile. At most five are asked for.",

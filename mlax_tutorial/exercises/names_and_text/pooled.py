@@ -76,7 +76,7 @@ def check(pooled):
     half = pooled(jnp.asarray(Y[:2, :3], jnp.bfloat16), jnp.array([3, 2]))
     if half.dtype != jnp.bfloat16:
         raise Failed(
-            f"For bfloat16 the result should be bfloat16, got {half.dtype}. The lengths are integers: cast them to the dtype of `y`.",
+            f"For bfloat16 the result should be bfloat16, got {half.dtype}: come back to the dtype of `y`.",
             got=half,
         )
 

@@ -56,8 +56,31 @@ def check(averaged):
                 "average before you multiply.",
                 got=mean,
             )
+    _narrow(averaged)
     traced = lambda decay: averaged(average, new, decay)  # noqa: E731
     checks.works_under_jit(traced, jnp.float32(0.75))
+
+
+def _narrow(averaged):
+    """An average that is in bfloat16 itself."""
+    average, new = _pair(jnp.bfloat16, 1.0), _pair(jnp.float32, 5.0)
+    got = averaged(average, new, 0.75)
+    shown = {"input": {"average": average, "new": new, "decay": 0.75}}
+    kernel = np.asarray(got[0]["kernel"])
+    if np.array_equal(kernel.astype(np.float32), new[0]["kernel"]):
+        raise Failed(
+            "An average in bfloat16 becomes the new values: it is floating-point, too, which `jnp.issubdtype(leaf.dtype, jnp.floating)` "
+            "knows, and NumPy's `issubdtype` does not.",
+            got=got,
+            **shown,
+        )
+    if kernel.dtype != jnp.bfloat16:
+        raise Failed(
+            f"An average in bfloat16 comes back in {kernel.dtype}: the dtype of the average stays.",
+            got=got,
+            **shown,
+        )
+    _leaves(got, solution(average, new, 0.75), average, new, shown)
 
 
 def _pair(dtype, value):

@@ -24,6 +24,7 @@ def check(shift):
     jitted = jax.jit(shift, static_argnames="most")
 
     def size(images):
+        images = jax.device_put(images)  # a NumPy array cannot be indexed by traced places
         return jaxprs.count(lambda key: shift(key, images, 2), jax.random.key(0)).total()
 
     sizes = size(images[:3]), size(images[:9])

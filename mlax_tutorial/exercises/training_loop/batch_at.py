@@ -140,7 +140,7 @@ def _keys(batch_at, keys, orders):
         raise Failed("All updates have the same key, so dropout drops the same units at each step.")
     if len(set(keys)) < len(keys):
         raise Failed(
-            "Keys come again: the step's key must depend on the number of the update, not only on its place in the epoch."
+            "Keys come again: the step's key must depend on the number of the update, not only on its epoch, or its place in it."
         )
     if tuple(np.asarray(jax.random.key_data(jax.random.key(5))).tolist()) in keys:
         raise Failed(

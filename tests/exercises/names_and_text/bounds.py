@@ -7,6 +7,7 @@ answers = Answers(exercise)
 
 answers.wrong("of the steps are still padding. There may be five")((8, 16))
 answers.wrong("fits into none of these")((5, 7, 9, 11))
+answers.wrong("No name is longer")((5, 7, 9, 11, 17))
 answers.wrong("At most five are asked for")((4, 6, 8, 10, 12, 16))
 answers.wrong("in rising order")((5, 9, 7, 11, 16))
 answers.wrong("A tuple of lengths")(16)

@@ -59,7 +59,7 @@ def the_other_order(y, lengths):
     return jnp.concatenate([both[:, half:], both[:, :half]], axis=-1)
 
 
-@answers.wrong("cast them to the dtype of `y`")
+@answers.wrong("come back to the dtype of `y`")
 def widens(y, lengths):
     return solution(y.astype(jnp.float32), lengths)
 

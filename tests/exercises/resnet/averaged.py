@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import trees
 from mlax_tutorial.exercises.resnet.averaged import exercise
@@ -61,6 +62,24 @@ def product_in_half(average, new, decay):
     return jax.tree.map(
         lambda old, new: decay * old + (1 - decay) * new if floating(new) else new, average, new
     )
+
+
+@answers.wrong("becomes the new values")
+def floating_to_numpy(average, new, decay):
+    def one(old, new):
+        if not np.issubdtype(old.dtype, np.floating):
+            return new
+        return decay * old + (1 - decay) * new.astype(old.dtype)
+
+    return jax.tree.map(one, average, new)
+
+
+@answers.wrong("the dtype of the average stays")
+def at_least_float32(average, new, decay):
+    def one(old, new):
+        return decay * old + (1 - decay) * new.astype(jnp.float32) if floating(new) else new
+
+    return jax.tree.map(one, average, new)
 
 
 @answers.wrong("Return a pair")
