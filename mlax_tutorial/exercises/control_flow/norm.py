@@ -24,16 +24,25 @@ def check(norm):
                 "A vector that is not zero gets the length 0. Its numbers may add up to 0, and some of them may be 0: ask all of them, "
                 "or the sum of the squares.",
             )
-            for asked in (jnp.sum, jnp.prod, lambda x: x[0])
+            for asked in (jnp.sum, jnp.prod, jnp.max, lambda x: x[0])
         ),
     ]
-    x, zeros, short, long, one, balanced, late = jax.device_put(
+    x, zeros, short, long, one, balanced, late, low = jax.device_put(
         [
             np.float32(x)
-            for x in ([3, 0, -4], [0, 0, 0], [3e-15, 0, -4e-15], [3e14, 0, -4e14], [-2], [2, -2], [0, 3, 4])
+            for x in (
+                [3, 0, -4],
+                [0, 0, 0],
+                [3e-15, 0, -4e-15],
+                [3e14, 0, -4e14],
+                [-2],
+                [2, -2],
+                [0, 3, 4],
+                [0, -3, -4],
+            )
         ]
     )
-    examples = [(x,), (one,), (long,), (balanced,), (late,)]
+    examples = [(x,), (one,), (long,), (balanced,), (late,), (low,)]
     checks.values(norm, solution, examples=examples, recognise=recognise)
     zero, small = norm(zeros), norm(short)
     checks.returns(lambda x: zero, zeros, shape=(), dtype=jnp.float32)

@@ -1,6 +1,8 @@
 """A list that keeps tracers."""
 
 import gc
+import inspect
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
 from mlax_tutorial.checking.programs import fresh
+from mlax_tutorial.checking.reader import original
 from mlax_tutorial.exercises.errors._explain import explained, no_tracers
 from mlax_tutorial.inspection import jaxprs
 
@@ -31,6 +34,24 @@ def _leaks(function, *arguments):
     before = alive()
     jax.jit(fresh(function))(*arguments)
     return len({id(tracer) for tracer in alive()} - {id(tracer) for tracer in before}) > 0
+
+
+def _holds_tracers(function, *arguments):
+    """Whether a variable of the function holds a tracer as it returns. It is called by itself, so that would be one of a loop's body."""
+    function = inspect.unwrap(original(function))
+    code, before, found = getattr(function, "__code__", None), sys.getprofile(), []
+
+    def look(frame, event, _):
+        if event == "return" and frame.f_code is code:
+            variables = [value for value in frame.f_locals.values() if isinstance(value, (list, tuple, dict))]
+            found.extend(leaf for leaf in jax.tree.leaves(variables) if isinstance(leaf, jax.core.Tracer))
+
+    sys.setprofile(look)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(before)
+    return bool(found)
 
 
 def check(trajectory):
@@ -84,6 +105,11 @@ def check(trajectory):
     if _leaks(trajectory, x, rate):
         raise Failed(
             "A tracer outlives its trace: your function keeps it somewhere outside. Return it instead.",
+        )
+    if _holds_tracers(trajectory, x, rate):
+        raise Failed(
+            "A list of yours holds tracers when your function returns. To fill it in the body of the loop is a side effect, for "
+            "which `jax.check_tracer_leaks` raises an error. The loop's outputs are enough."
         )
     if jax.make_jaxpr(fresh(trajectory))(x, rate).effects:
         raise Failed(

@@ -105,8 +105,10 @@ def check(average):
         (lambda old, new, d: jax.tree.map(lambda a, b: mean(a.astype(b.dtype), b, d).astype(a.dtype), old, new),
          "The average goes through bfloat16 here, and loses digits: compute in the dtype of `old`."),
     ]  # fmt: skip
-    examples = [({"w": _array([2.501, -7.003, 0])}, half, 0.25)]
-    checks.values(average, solution, examples=examples, recognise=recognise)
+    fine = {"w": _array([2.501, -7.003, 0])}
+    checks.values(average, solution, examples=[(fine, half, 0.25)], recognise=recognise)
+    advice = "`decay` is rounded to bfloat16 here, where 0.999 is 1: give it the dtype of `old`, or leave it as it is."
+    _advised(average, (fine, half, 0.3), advice)
 
     steps = {"w": _array([1, 1, 1]), "step": _array(3, np.int32), "seen": _array([True, False], bool)}
     more = {"w": _array([2, 2, 2]), "step": _array(4, np.int32), "seen": _array([True, True], bool)}

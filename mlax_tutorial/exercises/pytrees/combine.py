@@ -47,6 +47,8 @@ def check(combine):
         attempt(parts(layers(), chosen)[::-1], "The trees may have any depth.")
     attempt(parts(boxed(), "kernel"), "Containers may be of any registered kind.")
     attempt(parts(holes, "y"), "Where neither tree has a leaf, None remains; containers stay what they are.")
+    numbers = {"rate": 0.5, "step": None}, {"rate": None, "step": 3}
+    attempt(numbers, "A leaf may be a plain number: only None means that nothing is there.")
     single = "A single array is a tree, too, and None is what remains of the other part."
     attempt((jnp.ones(2), None), single)
     attempt((None, jnp.ones(2)), single)

@@ -61,6 +61,12 @@ def zero_by_the_first(x):
 
 
 @answers.wrong("may add up to 0")
+def zero_by_the_largest(x):
+    is_zero = jnp.max(x) == 0
+    return jnp.where(is_zero, 0.0, jnp.linalg.norm(jnp.where(is_zero, 1.0, x)))
+
+
+@answers.wrong("may add up to 0")
 def zero_where_any(x):
     is_zero = jnp.any(x == 0)
     return jnp.where(is_zero, 0.0, jnp.linalg.norm(jnp.where(is_zero, 1.0, x)))

@@ -145,3 +145,17 @@ def constant(x):
 constant.defjvp(lambda primals, tangents: (constant(*primals), jnp.zeros_like(tangents[0])))
 constant_slope = with_rule(stable, lambda x, t: constant(jax.nn.sigmoid(x) * t))
 answers.wrong("in forward mode twice")(constant_slope)
+
+
+@answers.wrong("The first derivative is wrong")
+def clipped_slope(x):
+    @jax.custom_jvp
+    def softplus(x):
+        return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+    @softplus.defjvp
+    def rule(primals, tangents):
+        (x,), (t,) = primals, tangents
+        return softplus(x), t / (1 + jnp.exp(-jnp.clip(x, -60, 60)))
+
+    return softplus(x)

@@ -87,6 +87,18 @@ def leaks(x, rate):
     return lax.scan(step, x, length=10)
 
 
+@answers.wrong("A list of yours holds tracers")
+def still_fills_the_list(x, rate):
+    way = []
+
+    def step(x, _):
+        x = x - rate * jax.grad(lambda x: jnp.sum(x**4))(x)
+        way.append(x)
+        return x, x
+
+    return lax.scan(step, x, length=10)
+
+
 @answers.wrong("The program has a side effect")
 def calls_back(x, rate):
     def step(x, _):

@@ -59,6 +59,9 @@ answers.wrong("small steps are not lost")(in_new)
 answers.wrong("loses digits")(
     average_with(floating(lambda a, b, d: mean(a.astype(b.dtype), b, d).astype(a.dtype)))
 )
+answers.wrong("is rounded to bfloat16 here")(
+    average_with(floating(lambda a, b, d: mean(a, b, jnp.asarray(d, b.dtype).astype(a.dtype))))
+)
 answers.wrong("has no average: leaves")(average_all)
 answers.wrong("even becomes floating")(
     average_with(lambda a, b, d: d * a + (1 - d) * b.astype(jnp.promote_types(a.dtype, b.dtype)))

@@ -23,6 +23,8 @@ answers.wrong("not a leaf, so the trees differ")(
 answers.wrong("neither true nor false")(combine_with(lambda a, b: a or b))
 answers.wrong("do not compute with it")(combine_with(lambda a, b: a + b))
 answers.wrong("Zero and False")(combine_with(lambda a, b: a if a is not None and a.any() else b))
+answers.wrong("may be a plain number")(combine_with(lambda a, b: a if isinstance(a, jax.Array) else b))
+answers.wrong("may be a plain number")(combine_with(lambda a, b: a if hasattr(a, "shape") else b))
 answers.wrong("You return the first tree")(combine_with(lambda a, b: a))
 answers.wrong("You return the second tree")(lambda a, b: b)
 answers.wrong("You return the second tree")(lambda a, b: {**a, **b})
