@@ -16,6 +16,7 @@ import argparse
 import bz2
 import collections
 import contextlib
+import dataclasses
 import functools
 import sys
 import time
@@ -99,7 +100,10 @@ def squared_relu(x):
 
 
 def make_model(recipe, size):
-    """From ids ``(..., steps)`` to logits ``(..., steps, size)``, with the gate behind them if there is one."""
+    """From ids ``(..., steps)`` to logits ``(..., steps, size)``, with the gate behind them if there is one.
+
+    Attention looks back one context and no farther, so that a text may be longer than those of the training.
+    """
     zeros = jax.nn.initializers.zeros
     if recipe.ours:
         attention = nn.MultiHeadAttention(recipe.heads, causal=True, rotary_base=1000)
@@ -113,22 +117,34 @@ def make_model(recipe, size):
         )
         norm = nn.LayerNorm(affine=True)
     head = nn.Linear(size + recipe.gate, kernel_initializer=zeros)
-    return nn.Series(
+    model = nn.Series(
         nn.Embed(size, recipe.width), nn.Dropout(recipe.dropout), nn.Stack(block, recipe.depth), norm, head
     )
+
+    def within(path, layer):
+        attends = isinstance(layer, nn.MultiHeadAttention)
+        return dataclasses.replace(layer, window=recipe.context) if attends else layer
+
+    return nn.replace(model, within)
 
 
 def losses(recipe, model, w, ids, counted, key=None):
     """Nats of each character but the first of each row."""
+    return both_losses(recipe, model, w, ids, counted, key)[0]
+
+
+def both_losses(recipe, model, w, ids, counted, key=None):
+    """Nats of each character but the first of each row, and those of the network by itself, without the counts."""
     outputs, _ = model.fwd(ids[..., :-1], w, (), key=key, inference_mode=key is None)
     logits = outputs[..., :-1] if recipe.gate else outputs
     nats = optax.losses.softmax_cross_entropy_with_integer_labels(logits, ids[..., 1:])
     if not recipe.gate:
-        return nats
+        return nats, nats
     gate = outputs[..., -1]
-    return -jnp.logaddexp(
+    mixed = -jnp.logaddexp(
         jax.nn.log_sigmoid(gate) - nats, jax.nn.log_sigmoid(-gate) + jnp.log(counted[..., 1:])
     )
+    return mixed, nats
 
 
 # --- training ---
@@ -178,9 +194,16 @@ def run_round(recipe, model, steps, count, state, key, ids, counted):
         (w, moments), (places, key) = state, each
         rows = places[:, None] + jnp.arange(recipe.context + 1)
         key = key if recipe.dropout else None
-        loss, gradients = jax.value_and_grad(
-            lambda w: losses(recipe, model, w, ids[rows], counted[rows], key).mean()
-        )(w)
+
+        def objective(
+            w,
+        ):  # with a gate the network's own loss, too, or the counts would leave it hardly any gradient
+            loss, alone = (
+                each.mean() for each in both_losses(recipe, model, w, ids[rows], counted[rows], key)
+            )
+            return loss + alone if recipe.gate else loss, loss
+
+        (_, loss), gradients = jax.value_and_grad(objective, has_aux=True)(w)
         updates, moments = optimizer.update(gradients, moments, w)
         return (optax.apply_updates(w, updates), moments), loss
 

@@ -65,6 +65,30 @@ def test_the_gate_is_the_logarithm_of_a_mixture(tiny):
     np.testing.assert_allclose(gpt.losses(recipe, model, w, ids, counted), wanted, atol=1e-4)
 
 
+@pytest.mark.parametrize("name", TINY)
+def test_what_is_farther_back_than_one_context_does_not_count(name):
+    """So a text may be longer than those of the training: no place looks farther back than it learned to."""
+    model = gpt.make_model(TINY[name], 7)
+    ids = np.arange(40, dtype=np.int32)[None] * 3 % 7
+    w, _ = model.init(jax.random.key(0), ids)
+    w = (*w[:-1], {"kernel": jax.random.normal(jax.random.key(1), w[-1]["kernel"].shape)})
+    run = jax.jit(lambda ids: model.fwd(ids, w, (), inference_mode=True)[0][0, -1])
+    here, near, far = ids, ids.copy(), ids.copy()
+    near[0, 24], far[0, 23] = 6 - ids[0, 24], 6 - ids[0, 23]
+    np.testing.assert_array_equal(run(here), run(far))
+    assert np.abs(run(here) - run(near)).max() > 0
+
+
+def test_the_network_behind_the_gate_learns_too(tiny):
+    """Without its own loss, the counts leave it hardly any gradient."""
+    train_text, test_text = tiny
+    model, w, _ = gpt.train("mixed", *tiny, steps=60)
+    ids = gpt.encode(sorted(set(train_text) | set(test_text)), test_text)[None, :1000]
+    counted = np.full(ids.shape, 0.1, np.float32)
+    _, alone = gpt.both_losses(TINY["mixed"], model, w, ids, counted)
+    assert alone.mean() / np.log(2) < 5.5  # of 6.6; by the mixture alone it would be 6.2
+
+
 def test_it_resumes_bit_for_bit(tiny, tmp_path, capsys, monkeypatch):
     pytest.importorskip("orbax.checkpoint")
     whole = gpt.train("mixed", *tiny, seed=1, steps=60)
