@@ -35,7 +35,9 @@ def test_counts_without_the_character_itself_are_those_of_the_rest():
         p = 1 / len(set(text))
         for n in range(gpt.ORDER):
             before = text[i - n : i]
-            p = (often(before + text[i]) - 1 + 16 * p) / (often(before) - 1 + 16)
+            kinds = {text[j + n] for j in range(len(text) - n) if text.startswith(before, j)}
+            weight = 4 + 4 * len(kinds)
+            p = (often(before + text[i]) - 1 + weight * p) / (often(before) - 1 + weight)
         assert found[i] == pytest.approx(p, rel=1e-5)
 
 
