@@ -16,7 +16,6 @@ import argparse
 import bz2
 import collections
 import contextlib
-import dataclasses
 import functools
 import sys
 import time
@@ -107,28 +106,22 @@ def make_model(recipe, size):
 
     Attention looks back one context and no farther, so that a text may be longer than those of the training.
     """
-    zeros = jax.nn.initializers.zeros
+    zeros, looks = jax.nn.initializers.zeros, {"causal": True, "window": recipe.context}
     if recipe.ours:
-        attention = nn.MultiHeadAttention(recipe.heads, causal=True, rotary_base=1000)
+        attention = nn.MultiHeadAttention(recipe.heads, rotary_base=1000, **looks)
         wide, narrow = nn.Linear(4 * recipe.width), nn.Linear(recipe.width, kernel_initializer=zeros)
         parts = attention, nn.Series(wide, nn.F(squared_relu, decodes=True), narrow)
         block = nn.Series(*(nn.Residual(nn.Series(nn.RMSNorm(), part)) for part in parts))
         norm = nn.RMSNorm()
     else:
         block = nn.TransformerBlock(
-            recipe.width, recipe.heads, causal=True, rotary_base=10_000, dropout=recipe.dropout
+            recipe.width, recipe.heads, rotary_base=10_000, dropout=recipe.dropout, **looks
         )
         norm = nn.LayerNorm(affine=True)
     head = nn.Linear(size + recipe.gate, kernel_initializer=zeros)
-    model = nn.Series(
+    return nn.Series(
         nn.Embed(size, recipe.width), nn.Dropout(recipe.dropout), nn.Stack(block, recipe.depth), norm, head
     )
-
-    def within(path, layer):
-        attends = isinstance(layer, nn.MultiHeadAttention)
-        return dataclasses.replace(layer, window=recipe.context) if attends else layer
-
-    return nn.replace(model, within)
 
 
 def losses(recipe, model, w, ids, counted, key=None):

@@ -126,7 +126,8 @@ def generate(
       prompt: integers; each row has at least one.
       lengths: how many of each row count, integers of the shape of the batch, where shorter prompts are padded at the end; by
         default all. A number outside of ``[1, prompt]`` counts as the nearest one inside.
-      length: how many tokens each row has in the end, its prompt included; static.
+      length: how many tokens each row has in the end, its prompt included; static. Beyond the lengths of the training most models
+        fail, unless their attention has a ``window``.
       key: one typed key.
       stop: an id after which a row ends; what follows is ``padding``. In a prompt it ends nothing.
       padding: an id.

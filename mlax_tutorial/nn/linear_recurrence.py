@@ -19,8 +19,8 @@ def linear_recurrence(a, b, initial=None, *, associative: bool = False, axis: in
     Args:
       a, b: of one shape, floating or complex.
       initial: the state before the first step, ``(..., features)``, complex only if ``a`` or ``b`` is; zeros by default.
-      associative: by ``lax.associative_scan``, in ``log(time)`` rounds, with about twice the work: faster where the device has room
-        for all steps at once. By default step by step.
+      associative: by ``lax.associative_scan``, in ``log(time)`` rounds, with about twice the combinations and three times the arithmetic: faster
+        where the device has room for all steps at once. By default step by step.
       axis: of the time, counted from the end.
 
     Returns:

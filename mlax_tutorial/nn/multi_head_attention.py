@@ -53,7 +53,8 @@ class MultiHeadAttention(Layer):
       causal: whether a place may look only at itself and earlier ones.
       window: how many places one may look at in one direction, its own included: places that are ``window`` or more steps away
         are forbidden.
-      rotary_base: base of the wavelengths of rotary positions, for instance 10,000; ``None`` is no positions.
+      rotary_base: base of the wavelengths of rotary positions, for instance 10,000; ``None`` is no positions. Sequences
+        that become longer than those of the training need a ``window`` as well: farther distances were never learned.
       dropout: the probability with which each weight is lost in training.
       use_bias: add a bias to queries, keys, values and outputs.
       chunk_size: keys at a time, which bounds the memory (see :func:`attend_in_chunks`); ``None`` is all at once.

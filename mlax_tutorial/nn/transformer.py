@@ -20,7 +20,8 @@ class TransformerBlock(Composite):
         z &= y + \mathrm{mlp}(\mathrm{norm}'(y))
 
     Normalization stands in front of each part, so that what flows past the parts is never rescaled, and deep models train without a
-    warm-up (Xiong et al. 2020). Several are a :class:`Stack`, and a last norm follows. A causal block decodes. Other parts, an
+    warm-up (Xiong et al. 2020); with norms behind the sums instead, the tokens of a sequence soon become alike, and gradients vanish
+    (Noci et al. 2022). Several are a :class:`Stack`, and a last norm follows. A causal block decodes. Other parts, an
     :class:`RMSNorm`, say, come in by :func:`replace`.
 
     Further inputs are those of :class:`MultiHeadAttention`, whose children's trainables these are, under ``attention_norm``,
@@ -30,7 +31,7 @@ class TransformerBlock(Composite):
       features: of the input.
       heads: of attention.
       hidden: features inside the perceptron; by default four times as many.
-      causal, rotary_base: as for :class:`MultiHeadAttention`.
+      causal, window, rotary_base: as for :class:`MultiHeadAttention`.
       dropout: the probability with which the weights of attention, and features of each part's output, are lost in training.
       activation: of the perceptron.
 
@@ -46,24 +47,25 @@ class TransformerBlock(Composite):
       (2, 10, 32)
 
     References: Vaswani et al., *Attention Is All You Need* (2017); Xiong et al., *On Layer Normalization in the Transformer
-    Architecture* (2020).
+    Architecture* (2020); Noci et al., *Signal Propagation in Transformers* (2022).
     """
 
     features: Size
     heads: Size
     hidden: Size | None = None
     causal: Switch = False
+    window: Size | None = None
     rotary_base: Positive | None = None
     dropout: Probability = 0.0
     activation: Function = jax.nn.gelu
     decodes = Container.decodes
 
     def children(self):
-        options = {"causal": self.causal, "rotary_base": self.rotary_base, "dropout": self.dropout}
+        looks = {"causal": self.causal, "window": self.window, "rotary_base": self.rotary_base}
         wide, narrow = Linear(self.hidden or 4 * self.features), Linear(self.features)
         return {
             "attention_norm": LayerNorm(affine=True),
-            "attention": MultiHeadAttention(self.heads, use_bias=True, **options),
+            "attention": MultiHeadAttention(self.heads, use_bias=True, dropout=self.dropout, **looks),
             "mlp_norm": LayerNorm(affine=True),
             "mlp": Series(wide, Bias(), F(self.activation, decodes=True), narrow, Bias()),
             "drop": Dropout(self.dropout),

@@ -47,10 +47,13 @@ LAYERS = [
         ),
     ),
     LayerRow(
-        nn.TransformerBlock(8, heads=2, hidden=6, causal=True, rotary_base=100, dropout=0.25),
+        nn.TransformerBlock(8, heads=2, hidden=6, causal=True, window=2, rotary_base=100, dropout=0.25),
         (3, 8),
         draws=True,
         accumulates=SOFTMAX | STATISTICS | BIAS_SUM | DROPOUT,
-        unlike=(nn.TransformerBlock(8, heads=2, causal=True, rotary_base=100, dropout=0.25),),
+        unlike=(
+            nn.TransformerBlock(8, heads=2, causal=True, window=2, rotary_base=100, dropout=0.25),
+            nn.TransformerBlock(8, heads=2, hidden=6, causal=True, rotary_base=100, dropout=0.25),
+        ),
     ),
 ]
