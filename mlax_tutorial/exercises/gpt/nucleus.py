@@ -70,7 +70,8 @@ def check(nucleus):
             raise Failed(said, input=given, expected=wanted, got=got)
     if np.isfinite(nucleus(jnp.zeros(4), 4, 0.5)).sum() == 3:  # sums of quarters are not rounded
         raise Failed("Of four equally probable tokens, two together reach p=0.5. Three are left.")
-    high = np.flatnonzero(np.isfinite(nucleus(logits + 200, 5, 0.68)))
+    got = nucleus(logits + 200, 5, 0.68)
+    high = np.flatnonzero(np.isfinite(got))
     if frozenset(high.tolist()) != _kept(5, 0.68):
         raise Failed(
             "With 200 added to each logit the probabilities are the same, but other tokens are left. `jnp.exp` of such numbers is infinite: `jax.nn.softmax` "
@@ -79,6 +80,7 @@ def check(nucleus):
             expected=sorted(_kept(5, 0.68)),
             got=high.tolist(),
         )
+    checks.same(got, nucleus(logits, 5, 0.68) + 200, where="with 200 added to each logit")
     jitted = jax.jit(lambda logits, p: nucleus(logits, 3, p))
     checks.same(jitted(logits, jnp.float32(0.8)), nucleus(logits, 3, 0.8), where="under `jax.jit`")
     rows = jax.random.normal(jax.random.key(0), (64, 40))
