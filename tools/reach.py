@@ -68,7 +68,9 @@ def changed(hours: int = 24 * DAYS) -> frozenset[str]:
     since = int(last) - hours * 3600
     files = git(*f"log --first-parent -m --since={since} --format= --name-only".split())
     files += git("diff", "HEAD", "--name-only") + git("ls-files", "--others", "--exclude-standard")
-    return frozenset(file for file in files if not re.fullmatch(r"book/\w+\.ipynb|book/_record\.json", file))
+    return frozenset(
+        file for file in files if not re.fullmatch(r"book/(\w+\.ipynb|_records/\w+\.json)", file)
+    )
 
 
 class Project:
@@ -196,7 +198,8 @@ class Project:
 
     @functools.cached_property
     def record(self) -> dict:
-        return json.loads(self.text("book/_record.json") or "{}")
+        records = (file for file in self.files if re.fullmatch(r"book/_records/\w+\.json", file))
+        return {pathlib.PurePosixPath(file).stem: json.loads(self.text(file)) for file in records}
 
     @functools.cached_property
     def users(self) -> dict[str, set[str]]:

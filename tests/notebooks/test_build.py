@@ -1,6 +1,5 @@
 """A build executes what changed, and nothing differs when nothing changed."""
 
-import json
 import pathlib
 import subprocess
 import sys
@@ -9,10 +8,10 @@ import jax
 import pytest
 
 from tools import project
-from tools.notebooks import build, canonical, record, sources
+from tools.notebooks import build, canonical, guards, inputs, record, sources
 from tools.notebooks.places import Problem
 
-from .conftest import edit_source, read
+from .conftest import PACKAGE, PYPROJECT, edit_source, read
 
 OTHER_PYTHONS = [".venv/bin/python", ".venv-312/bin/python"]
 
@@ -150,6 +149,7 @@ def test_what_a_chapter_depends_on(book):
         == "its source changed"
     )
     assert with_change(module, "ANSWER = 43\n") == "modules of mlax_tutorial that it imports changed"
+    assert with_change(module, f'"""What it is."""\n# why\n{PACKAGE}') is None
     assert with_change(laws, "LAWS = 1\n") == "modules of mlax_tutorial that it imports changed"
     assert with_change(checking / "__init__.py", "GRADES = 1\n") is None
     assert with_change(answer, "43") == "modules of mlax_tutorial that it imports changed"
@@ -166,9 +166,40 @@ def test_what_a_chapter_depends_on(book):
     )
 
 
-def project_with(revision: str) -> str:
-    from .conftest import PYPROJECT
+def test_a_comment_counts_in_a_module_that_the_chapter_prints(book):
+    edit_source(
+        book,
+        'print("something to lose")',
+        "import inspect, mlax_tutorial\nprint(inspect.getsource(mlax_tutorial))",
+    )
+    build.build_one(book, "sample")
+    entry = record.load(book)["sample"]
+    assert entry["printed"] == ["mlax_tutorial/__init__.py"] and len(entry["modules"]) == 3
+    (book.package / "__init__.py").write_text(f"# why\n{PACKAGE}")
+    assert "modules" in build.reason_to_build(book, sources.read(book, "sample"), entry)
 
+
+@pytest.mark.parametrize(
+    "text, same",
+    [
+        ('"""One."""\nx = 1  # one\n', "x = 1\n"),
+        ('def f():\n    """One."""\n', "def f():\n    pass\n"),
+        ('class A:\n    "One."\n\n    x = "one"\n', 'class A:\n\n    x = "one"\n'),
+        ("async def f():\n    'One.'\n    return 1\n", "async def f():\n    return 1\n"),
+    ],
+)
+def test_code_without_what_is_said_about_it(text, same):
+    assert inputs.code(text.encode()) == inputs.code(same.encode())
+
+
+@pytest.mark.parametrize(
+    "one, other", [("x = 1\n", "x = 2\n"), ("f('one')\n", "f('two')\n"), ("(", "(  # no code")]
+)
+def test_other_code_is_other_code(one, other):
+    assert inputs.code(one.encode()) != inputs.code(other.encode())
+
+
+def project_with(revision: str) -> str:
     return PYPROJECT.replace("v1", revision)
 
 
@@ -265,11 +296,11 @@ def test_another_jax_than_the_locked_one_is_refused(empty_book, capsys):
     assert not empty_book.notebook("sample").exists()
 
 
-def test_two_builds_keep_each_others_entries(book):
+def test_each_chapter_has_a_record_of_its_own(book):
     entry = record.load(book)["sample"]
     book.source("second").write_text("# Second\n")
     record.store(book, "second", entry)
-    assert list(json.loads(book.record.read_text())) == ["sample", "second"]
+    assert list(record.load(book)) == ["sample", "second"]
     book.source("second").unlink()
-    record.store(book, "sample", entry)
     assert list(record.load(book)) == ["sample"]
+    assert any("second.json has no source" in message for message in guards.check_book(book))

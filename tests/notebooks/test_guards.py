@@ -169,7 +169,7 @@ def test_a_cell_over_its_limit(book):
 
 def test_a_build_records_what_was_over(book):
     source = sources.read(book, "sample")
-    ran = build.Executed(read(book), 70.0, {2: 31.4}, [])
+    ran = build.Executed(read(book), 70.0, {2: 31.4}, [], [])
     entry = build.new_entry(book, source, ran, "")
     assert entry["over"] == {source.cells[2]["id"]: 31}
     assert entry["seconds"] == 70

@@ -32,7 +32,7 @@ FILES = {
     "tests/b/script.py": "from pkg.other import other\n",
     "book/_src/one.md": "",
     "book/one.ipynb": '{"cells": [{"cell_type": "code", "source": ["%magic\\n"]}, {"cell_type": "code", "source": ["import pkg.base\\n"]}]}',
-    "book/_record.json": '{"one": {"modules": ["pkg/late.py"], "seconds": 20}}',
+    "book/_records/one.json": '{"modules": ["pkg/late.py"], "seconds": 20}',
 }
 
 

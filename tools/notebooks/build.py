@@ -16,12 +16,14 @@ from tools.notebooks import canonical, claims, inputs, kernel, record, sources
 from tools.notebooks.places import Book, Problem
 from tools.notebooks.sources import Source
 
+# What a chapter has loaded and opened of the package, and the modules whose lines it has read, by `inspect.getsource` or for a
+# traceback: their comments may show.
 LOADED = """\
-import json as _json, sys as _sys
-print(_json.dumps(sorted({
+import json as _json, linecache as _linecache, sys as _sys
+print(_json.dumps([sorted({
     module.__file__ for name, module in list(_sys.modules.items())
     if name.partition(".")[0] == "mlax_tutorial" and getattr(module, "__file__", None)
-} | _sys._opened_files)))"""
+} | _sys._opened_files), sorted(name for name, lines in _linecache.cache.items() if len(lines) > 1)]))"""
 
 
 @dataclasses.dataclass
@@ -32,6 +34,7 @@ class Executed:
     seconds: float  # of processor time
     over: dict[int, float]  # the cells over their limit, by index, and what they took
     modules: list[str]
+    printed: list[str]  # those of them whose lines it has read
 
 
 def earlier(book: Book, name: str):
@@ -50,7 +53,7 @@ def reason_to_build(book: Book, source: Source, entry: dict | None) -> str | Non
         return "its source changed"
     if entry["notebook"] != inputs.digest(path.read_bytes()):
         return "its notebook was edited"
-    if entry["package"] != inputs.package_hash(book, entry["modules"]):
+    if entry["package"] != inputs.package_hash(book, entry["modules"], entry["printed"]):
         return "modules of mlax_tutorial that it imports changed"
     if entry["locked"] != inputs.locked(book):
         return "the locked versions changed"
@@ -73,7 +76,7 @@ def explain(source: Source, error: kernel.CellError) -> str:
 def execute(book: Book, source: Source, *, patience: float = 10.0) -> Executed:
     """Run a chapter in a fresh kernel. A cell may take `patience` times its limit before it is stopped."""
     notebook = canonical.skeleton(source)
-    seconds, over, modules = 0.0, {}, []
+    seconds, over, loaded, read = 0.0, {}, [], []
     if source.executes:
         with kernel.start(book, notebook, clean=True) as running:
             for index, cell in enumerate(notebook.cells):
@@ -83,16 +86,16 @@ def execute(book: Book, source: Source, *, patience: float = 10.0) -> Executed:
                     seconds += taken
                     if taken > sources.CORES * limit:
                         over[index] = taken
-            modules = [
-                os.path.relpath(path, book.root).replace(os.sep, "/")
-                for path in json.loads(running.ask(LOADED))
-            ]
+            loaded, read = json.loads(running.ask(LOADED))
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
             cell.outputs = canonical.outputs(cell.outputs)
-    modules = [name for name in modules if name.startswith("mlax_tutorial/") and inputs.shows(name)]
-    return Executed(notebook, seconds, over, modules)
+    loaded, read = (
+        [os.path.relpath(path, book.root).replace(os.sep, "/") for path in paths] for paths in (loaded, read)
+    )
+    modules = [name for name in loaded if name.startswith("mlax_tutorial/") and inputs.shows(name)]
+    return Executed(notebook, seconds, over, modules, [name for name in modules if name in read])
 
 
 def reworded(book: Book, source: Source, entry: dict | None, before) -> nbformat.NotebookNode | None:
@@ -103,9 +106,8 @@ def reworded(book: Book, source: Source, entry: dict | None, before) -> nbformat
         or entry["notebook"] != inputs.digest(canonical.dumps(before).encode())
     ):
         return None
-    if entry["package"] != inputs.package_hash(book, entry["modules"]) or entry["locked"] != inputs.locked(
-        book
-    ):
+    package = inputs.package_hash(book, entry["modules"], entry["printed"])
+    if entry["package"] != package or entry["locked"] != inputs.locked(book):
         return None
     notebook = canonical.skeleton(source)
     now = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -128,8 +130,9 @@ def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
         "number": source.chapter.get("number"),
         "summary": source.chapter.get("summary", ""),
         "source": inputs.source_hash(source),
-        "package": inputs.package_hash(book, ran.modules),
+        "package": inputs.package_hash(book, ran.modules, ran.printed),
         "modules": ran.modules,
+        "printed": ran.printed,
         "locked": inputs.locked(book),
         "notebook": inputs.digest(text.encode()),
         "seconds": record.rounded(ran.seconds),
@@ -155,7 +158,7 @@ def build_one(book: Book, name: str, *, force: bool = False) -> str:
     if not force and (notebook := reworded(book, source, entry, before)):
         text = canonical.dumps(notebook)
         record.write_beside(book.notebook(name), text)
-        ran = Executed(notebook, entry["seconds"], {}, entry["modules"])
+        ran = Executed(notebook, entry["seconds"], {}, entry["modules"], entry["printed"])
         kept = {key: entry[key] for key in ("seconds", "over", "hardware", "python", "jax", "date")}
         record.store(book, name, new_entry(book, source, ran, text) | kept)
         return f"{name}: {title}: its text changed, and no code; nothing ran"
@@ -165,7 +168,7 @@ def build_one(book: Book, name: str, *, force: bool = False) -> str:
         raise Problem(explain(source, error)) from error
     same_surroundings = (
         entry is not None
-        and entry["package"] == inputs.package_hash(book, ran.modules)
+        and entry["package"] == inputs.package_hash(book, ran.modules, ran.printed)
         and entry["locked"] == inputs.locked(book)
     )
     canonical.keep_earlier(ran.notebook, before, same_surroundings=same_surroundings)
@@ -175,7 +178,7 @@ def build_one(book: Book, name: str, *, force: bool = False) -> str:
     changed = record.write_beside(book.notebook(name), text)
     fresh = new_entry(book, source, ran, text)
     if entry is not None:
-        inputs_of = ("source", "package", "modules", "locked", "notebook")
+        inputs_of = ("source", "package", "modules", "printed", "locked", "notebook")
         if all(entry.get(key) == fresh[key] for key in inputs_of):
             kept = ("seconds", "over", "hardware", "python", "jax", "date")
             fresh |= {key: entry[key] for key in kept if key in entry}

@@ -569,6 +569,9 @@ def check_book(book: Book) -> list[str]:
             messages.append(
                 f"book/{path.name} has no source book/_src/{path.stem}.md: write one, or remove it"
             )
+    for path in sorted(book.records.glob("*.json")):
+        if path.stem not in book.names():
+            messages.append(f"{book.relative(path)} has no source book/_src/{path.stem}.md: remove it")
     return messages + pages.out_of_date(book)
 
 

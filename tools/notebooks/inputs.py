@@ -1,5 +1,6 @@
 """What a chapter depends on, as hashes: its source, the set-up cell, the package's modules, the locked versions."""
 
+import ast
 import functools
 import hashlib
 import importlib.metadata
@@ -14,6 +15,7 @@ from tools.notebooks.sources import Source
 SHOWN = ("jax", "jaxlib", "numpy", "optax", "matplotlib")
 # Modules that hold no more than which others there are.
 LISTINGS = {"mlax_tutorial/viz/__init__.py", "mlax_tutorial/inspection/__init__.py"}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def digest(*parts: bytes) -> str:
@@ -40,15 +42,29 @@ def shows(module: str) -> bool:
     return module.rpartition("/")[0] != "mlax_tutorial/checking" and module not in LISTINGS
 
 
-def package_hash(book: Book, modules: list[str]) -> str:
-    """The content of the modules that show in the chapter and that it had loaded when it was last executed, and of the package's
-    other files that it had opened.
+def package_hash(book: Book, modules: list[str], printed: list[str]) -> str:
+    """The code of the modules that show in the chapter and that it had loaded when it was last executed, and the content of the
+    package's other files that it had opened. Comments and docstrings count in what it had printed, and nowhere else.
     """
     parts = []
     for name in modules:
         path = book.root / name
-        parts += [name.encode(), path.read_bytes() if path.exists() else b"missing"]
+        text = path.read_bytes() if path.exists() else b"missing"
+        parts += [name.encode(), code(text) if name.endswith(".py") and name not in printed else text]
     return digest(*parts)
+
+
+@functools.cache
+def code(text: bytes) -> bytes:
+    """A Python file without comments, docstrings and layout; as it is, if it is not Python."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return text
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree).encode()
 
 
 @functools.cache

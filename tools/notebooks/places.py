@@ -31,9 +31,12 @@ class Book:
         return self.folder / f"{name}.ipynb"
 
     @property
-    def record(self) -> pathlib.Path:
-        """What is known of each chapter since it was last executed."""
-        return self.folder / "_record.json"
+    def records(self) -> pathlib.Path:
+        """What is known of each chapter since it was last executed, a file for each."""
+        return self.folder / "_records"
+
+    def record(self, name: str) -> pathlib.Path:
+        return self.records / f"{name}.json"
 
     @property
     def claims(self) -> pathlib.Path:

@@ -1,10 +1,8 @@
-"""What is known of each chapter since it was last executed, in `book/_record.json`.
+"""What is known of each chapter since it was last executed, in `book/_records`.
 
 An entry changes only when the chapter did: building again, or on another machine, leaves it alone.
 """
 
-import contextlib
-import fcntl
 import json
 import math
 import os
@@ -16,9 +14,9 @@ from tools.notebooks.places import Book
 
 
 def load(book: Book) -> dict[str, dict]:
-    if not book.record.exists():
-        return {}
-    return json.loads(book.record.read_text(encoding="utf-8"))
+    """The entries of all chapters by their names."""
+    files = (book.record(name) for name in book.names())
+    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()}
 
 
 def write_beside(path: pathlib.Path, text: str) -> bool:
@@ -37,20 +35,9 @@ def write_beside(path: pathlib.Path, text: str) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def _alone(book: Book):
-    """Two builds at once must not lose each other's entries."""
-    book.cache.mkdir(parents=True, exist_ok=True)
-    with open(book.cache / "record.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def store(book: Book, name: str, entry: dict) -> None:
-    with _alone(book):
-        entries = load(book) | {name: entry}
-        kept = {name: entries[name] for name in sorted(entries) if book.source(name).exists()}
-        write_beside(book.record, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    book.records.mkdir(exist_ok=True)
+    write_beside(book.record(name), json.dumps(entry, indent=1, ensure_ascii=False) + "\n")
 
 
 def longest_first(book: Book, names: list[str]) -> list[str]:
