@@ -65,7 +65,7 @@ def check(run):
     unusable = any("donated buffers were not usable" in str(warning.message) for warning in heard)
     if unusable or any(batch.is_deleted() for batch in batches):
         raise Failed(
-            "You donate the batches as well, and they are the caller's. Where a result fits, they are deleted; where none does, JAX warns."
+            "You donate the batches, and they are the caller's. Where a result fits, they are deleted; where none does, JAX warns."
         )
     checks.same(got, expected, input="a state of two arrays, five batches")
     if len(traced) > 1:

@@ -51,6 +51,7 @@ def check(given):
     if isinstance(given, dict):  # of an array they are zeros, of a number it is 0: each says the same
         zero = [n for n in "dg" if isinstance(given.get(n), (int, float, str)) and given[n] in (0, "zeros")]
         given = given | {name: solution[name] for name in zero}
+        given = {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
     checks.answers(given, solution, why)
 
 

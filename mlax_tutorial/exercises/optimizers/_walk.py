@@ -212,19 +212,18 @@ def _of_any_optimizer(found, expected):
     if reads(lambda result, weights: (result[1], result[0])):
         return "You return the state first and the updates second: the updates come first."
     first = found.optimizers[0]
-    for path, leaf in jax.tree_util.tree_leaves_with_path(first):
-        changed = jax.tree_util.tree_map_with_path(
-            lambda other, one, path=path: jnp.asarray(0.4 * one + 0.1, one.dtype) if other == path else one,
-            first,
-        )
-        if jnp.issubdtype(leaf.dtype, jnp.floating):
-            plain, other = (
-                found.again([first] * len(found.updates)),
-                found.again([changed] * len(found.updates)),
-            )
-            if alike(plain, other, rtol=1e-6, atol=1e-7):
-                name = _field(first, path)
-                return f"`{name}` makes no difference: read it from the field, `self.{name}`."
+    leaves = jax.tree_util.tree_leaves_with_path(first)
+    fields = [_field(first, path) for path, leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)]
+    for name in dict.fromkeys(fields):  # all numbers of a field at once: it may hold an optimizer
+
+        def change(path, leaf, name=name):
+            changes = _field(first, path) == name and jnp.issubdtype(leaf.dtype, jnp.floating)
+            return jnp.asarray(0.4 * leaf + 0.1, leaf.dtype) if changes else leaf
+
+        changed = jax.tree_util.tree_map_with_path(change, first)
+        plain, other = (found.again([each] * len(found.updates)) for each in (first, changed))
+        if alike(plain, other, rtol=1e-6, atol=1e-7):
+            return f"`{name}` makes no difference: read it from the field, `self.{name}`."
     return None
 
 

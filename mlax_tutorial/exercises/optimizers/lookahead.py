@@ -95,7 +95,11 @@ def check(Lookahead):
                 _formula(kind="inner slow"),
                 "The inner optimizer is given the slow weights. It moves the fast ones, and its decay must act on them: hand `weights` on.",
             ),
-            (_formula(kind="fast goes on"), "The fast weights never jump to the slow ones."),
+            (
+                _formula(kind="fast goes on"),
+                "The updates are always those of the inner optimizer: the fast weights never jump to the slow ones, or these go all the way "
+                "to the fast ones before.",
+            ),
             (_formula(pull=1 - PULL), "The slow weights go the share 1 - pull of the way: they should go the share `pull`."),
             (
                 _formula(kind="slow itself"),

@@ -73,6 +73,13 @@ def check(dead):
         jax.jit(lambda x: jax.debug.print("{x}", x=x))(lax.tanh(x))
         return x
 
+    def dead_inside(x):
+        def inner(x):
+            lax.cos(x)
+            return lax.sin(x)
+
+        return lax.exp(jax.jit(inner)(x))
+
     cases = {
         "lax.cos(x); return lax.exp(lax.sin(x))": first,
         "return lax.sin(lax.cos(x))": all_used,
@@ -86,6 +93,7 @@ def check(dead):
         "lax.exp(x); return lax.sin(x), 2.0": literal_output,
         "y = sin(x); jax.debug.print(y); cos(x); return exp(x)": prints,
         "jax.jit(a function that prints)(tanh(x)); return x": prints_inside,
+        "return exp(jax.jit(a function with a dead equation)(x))": dead_inside,
     }
     for text, function in cases.items():
         jaxpr = jax.make_jaxpr(function)(jnp.ones(3)).jaxpr
@@ -121,6 +129,8 @@ def check(dead):
                     "not dropped, whether its outputs are needed or not, and so it needs its inputs. Look at "
                     "`equation.effects`."
                 )
+            if function is dead_inside:
+                reason = "Do not look inside equations: positions are those in `jaxpr.eqns`, and here each of them is needed."
             raise Failed(reason, input=text, expected=expected, got=got)
 
 

@@ -18,6 +18,7 @@ def solution(key, number, size, batch_size):
 
 
 SIZE, BATCH, EPOCHS = 13, 3, 3  # four updates an epoch
+LONG = 1500, (0, 10, 16, 64, 100, 128, 256, 512, 1000, 1024, 1500)  # updates an epoch, and numbers of updates
 FAR = (99, 199, 300), (1000, 1001, 4097, 65_536)  # epochs, and numbers of updates
 
 
@@ -49,6 +50,12 @@ def check(batch_at):
         )
     if orders[0] == sorted(orders[0]):
         raise Failed("The first epoch is not shuffled.", got=str(orders[0]))
+    batches = [{frozenset(found[e * each + i][0]) for i in range(each)} for e in range(EPOCHS)]
+    if all(other == batches[0] for other in batches[1:]):
+        raise Failed(
+            "Each epoch has the same batches, but for their order or the order inside of them: shuffle all the examples, and cut then.",
+            shown=[("orders", "\n".join(map(str, orders)))],
+        )
     pairs = [set(zip(order, order[1:])) for order in orders]
     if any(len(pairs[0] & other) > 2 * len(other) / 3 for other in pairs[1:]):
         raise Failed(
@@ -59,6 +66,7 @@ def check(batch_at):
     _another_size(batch_at)
     _keys(batch_at, [key for _, key in found], orders)
     _far(batch_at, orders, [key for _, key in found])
+    _long(batch_at)
 
 
 def _another_size(batch_at):
@@ -104,6 +112,16 @@ def _far(batch_at, orders, keys):
                 f"The key of update {number} is the key from which an order is drawn, or from which orders are derived: split the key in "
                 "two first, one for orders and one for steps."
             )
+
+
+def _long(batch_at):
+    """An epoch of many updates: the key of none is that of an update of the next epoch."""
+    size, numbers = LONG
+    keys = [_one(batch_at, jax.random.key(5), number, size, 1)[1] for number in numbers]
+    if len(set(keys)) < len(keys):
+        raise Failed(
+            f"Where an epoch has {size} updates, two of them, or one and the first of the next epoch, have the same key: an epoch may be of any length."
+        )
 
 
 def _one(batch_at, key, number, size=SIZE, batch=BATCH):

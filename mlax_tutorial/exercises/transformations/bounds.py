@@ -78,6 +78,13 @@ def check(bounds):
     )
     inside = "Go into the program that the equation holds, with the intervals of its inputs."
     three = (low, high)
+
+    def column(x):
+        return lax.broadcast_in_dim(x, (3, 3), (0,))
+
+    def row(x):
+        return lax.broadcast_in_dim(x, (3, 3), (1,))
+
     cases = {
         "jnp.exp(x)": (jnp.exp, *three, "`exp` rises: the low end goes to the low end."),
         "jnp.tanh(x)": (jnp.tanh, *three, ""),
@@ -99,6 +106,7 @@ def check(bounds):
         "a network with relu": (lambda x: jax.nn.relu(x @ inner + 0.5) @ outer, *three, matrix),
         "x as a column, lax.reshape(x, (3, 1))": (lambda x: lax.reshape(x, (3, 1)), *three, ""),
         "x twice, lax.broadcast_in_dim(x, (2, 3), (1,))": (lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)), *three, ""),
+        "a column times a row, each broadcast from x": (lambda x: column(x) * row(x), *three, four),
         "an interval of width zero, x * x": (lambda x: x * x, low, low, ""),
     }  # fmt: skip
     samples = {name: _samples(draw, low, high) for name, (_, low, high, _) in cases.items()}

@@ -45,7 +45,7 @@ def check(clean):
             for wrong, advice in (
                 (entries * weights / math.sqrt(3), "What is not above zero becomes zero."),
                 (positive / math.sqrt(3), "The weights are missing: each row fades with its age."),
-                (positive * weights, "The division by the root of d is missing."),
+                (positive * weights, "This is the result without the division by the root of d."),
                 (positive / weights / math.sqrt(3), "The weights grow: the sign is missing."),
             ):  # fmt: skip
                 if close(got, np.float32(wrong)):

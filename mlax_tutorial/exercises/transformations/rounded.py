@@ -144,6 +144,19 @@ def check(rounded):
         w,
         why=((lambda x, w: exact(low(x), low(w)), "This product asks for the highest precision, and a TPU grants it: leave it alone."),),
     )  # fmt: skip
+    run(
+        'jnp.dot(x, w, precision="default")',
+        lambda x, w: jnp.dot(x, w, precision="default"),
+        x,
+        w,
+        why=((product, "A product that names a precision is rounded as well, unless that is the highest."),),
+    )
+    run(
+        "a product of a float32 and a bfloat16 array, by lax.dot_general",
+        lambda x, w: lax.dot_general(x, w, (((1,), (0,)), ((), ())), preferred_element_type=jnp.float32),
+        x,
+        jax.device_put(np.asarray(w).astype(jnp.bfloat16)),
+    )
     whole = np.arange(1000, 1012, dtype=np.int32).reshape(3, 4)
     run("a product of whole numbers", product, *jax.device_put((whole, whole.T)))
     halves = [np.asarray(table).astype(jnp.bfloat16) for table in (x, w)]

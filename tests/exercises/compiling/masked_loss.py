@@ -104,6 +104,13 @@ def loss_nansum(logits, labels, mask):
     return jnp.nansum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
 
 
+@answers.wrong("hide every NaN")
+def loss_nanmean(logits, labels, mask):
+    logits = jnp.where(mask[:, None], logits, 0.0)
+    losses = example_losses(logits, jnp.where(mask, labels, 0))
+    return jnp.where(mask.any(), jnp.nanmean(jnp.where(mask, losses, jnp.nan)), 0.0)
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 

@@ -135,6 +135,15 @@ def not_rebound(step, state, batches):
     return new
 
 
+@answers.wrong("they are the caller's")
+def donates_batches_alone(step, state, batches):
+    fast_step = jax.jit(step, donate_argnums=1)
+    state = jax.tree.map(jnp.copy, state)
+    for batch in batches:
+        state = fast_step(state, batch)
+    return state
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 

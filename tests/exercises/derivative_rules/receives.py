@@ -22,5 +22,6 @@ answers.wrong("No answer for")({"a": ("x", "g", "n")})
 
 answers.right(solution | {"d": "Zeros", "f": "ERROR", "g": 0.0})
 answers.right(solution | {"d": 0, "g": "zeros"})
+answers.right(solution | {"a": ["x", "g", "n"], "b": ["g", "r", "c"]})
 answers.wrong()({name: "error" for name in solution})
 answers.wrong()(solution | {"c": 0})

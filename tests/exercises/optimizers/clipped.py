@@ -221,6 +221,14 @@ class AtLeastOne(Base):
         return jnp.minimum(1.0, self.maximum / jnp.maximum(norm, 1.0))
 
 
+@answers.wrong("The updates of step 2 are not as the formula says")
+class BeginsAnew(Base):
+    """The momentum is lost at each step."""
+
+    def step(self, gradients, state, weights):
+        return super().step(gradients, self.optimizer.init(weights), weights)
+
+
 @answers.right
 class AsPyTorch(Base):
     def factor(self, norm):

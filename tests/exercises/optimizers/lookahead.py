@@ -59,10 +59,16 @@ class Early(Base):
         return (count + 2) % self.every == 0
 
 
-@answers.wrong("never jump to the slow")
+@answers.wrong("or these go all the way")
 class GoesOn(Base):
     def update(self, slow, w, u):
         return u
+
+
+@answers.wrong("or these go all the way")
+class AllTheWay(Base):
+    def follow(self, slow, w, u):
+        return w + u
 
 
 @answers.wrong("the share 1 - pull")
@@ -95,7 +101,7 @@ class Both(Base):
         return u + slow - w
 
 
-@answers.wrong("never jump to the slow")
+@answers.wrong("or these go all the way")
 class Never(Base):
     def jumps(self, count):
         return count < 0

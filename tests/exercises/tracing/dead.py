@@ -125,6 +125,16 @@ answers.wrong("Return a list of whole numbers")(
 answers.wrong("Return a list of whole numbers")(lambda jaxpr: len(solution(jaxpr)))
 
 
+@answers.wrong("Do not look inside equations")
+def inside_as_well(jaxpr):
+    found = solution(jaxpr)
+    for equation in jaxpr.eqns:
+        if "jaxpr" in equation.params:
+            inner = equation.params["jaxpr"]
+            found = found + inside_as_well(getattr(inner, "jaxpr", inner))
+    return found
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 

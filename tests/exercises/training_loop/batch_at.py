@@ -161,6 +161,23 @@ def from_one(key, number, size, batch_size):
     return exercise.answer(key, number, size, batch_size)[0], jax.random.fold_in(key, number - 1)
 
 
+@answers.wrong("Each epoch has the same batches")
+def batches_in_another_order(key, number, size, batch_size):
+    epoch, place = divmod(number, size // batch_size)
+    order_key, steps_key = jax.random.split(key)
+    order = jax.random.permutation(jax.random.fold_in(order_key, epoch), size // batch_size)
+    rows = order[place] * batch_size + jnp.arange(batch_size)
+    return rows, jax.random.fold_in(steps_key, number)
+
+
+@answers.wrong("Each epoch has the same batches")
+def shuffled_in_the_batch(key, number, size, batch_size):
+    order_key, steps_key = jax.random.split(key)
+    rows = number % (size // batch_size) * batch_size + jnp.arange(batch_size)
+    rows = jax.random.permutation(jax.random.fold_in(order_key, number), rows)
+    return rows, jax.random.fold_in(steps_key, number)
+
+
 # Wrong ones that look right
 
 
@@ -233,6 +250,9 @@ answers.wrong("a training may have many epochs")(
         lambda key, epoch: jax.random.split(jax.random.split(key)[0], 100)[epoch],
         lambda key, number, *_: fold(jax.random.split(key)[1], number),
     )
+)
+answers.wrong("an epoch may be of any length")(
+    folded(fold, lambda key, number, epoch, place: fold(key, 1000 * (epoch + 1) + place))
 )
 answers.wrong("of update 999 is the key from which an order is drawn")(
     folded(lambda key, epoch: fold(key, 999, epoch), lambda key, number, *_: fold(key, number))

@@ -76,6 +76,15 @@ def bounds_sorted(function, low, high):
     return jnp.minimum(one, two), jnp.maximum(one, two)
 
 
+def three_products(bind, lows, highs):
+    (a, c), (b, d) = lows, highs
+    products = jnp.stack([bind(a, c), bind(a, d), bind(b, d)])
+    return products.min(axis=0), products.max(axis=0)
+
+
+answers.wrong("each end with each")(by(mul=three_products))
+
+
 def loose(bind, lows, highs):
     size = bind(
         *[

@@ -56,10 +56,17 @@ def without_weights(x):
     return jax.nn.relu(x / math.sqrt(x.shape[1]))
 
 
-@answers.wrong("The division by the root of d is missing")
+@answers.wrong("without the division by the root of d")
 def without_root(x):
     n, _ = x.shape
     return jax.nn.relu(x * jnp.asarray(np.exp(-np.arange(n) / n), x.dtype)[:, None])
+
+
+@answers.wrong("without the division by the root of d")
+def root_of_whole_numbers(x):  # 1, for a d of 3
+    n, d = x.shape
+    weights = jnp.asarray(np.exp(-np.arange(n) / n), x.dtype)
+    return jax.nn.relu(x * weights[:, None] / math.isqrt(d))
 
 
 @answers.wrong("What is not above zero becomes zero")

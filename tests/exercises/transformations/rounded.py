@@ -110,6 +110,30 @@ def no_return(function):
     solution(function)
 
 
+def where_float32(counts):
+    """Wrong answers: the products are rounded that ``counts`` finds, by their precision and their inputs."""
+
+    def wrong(function):
+        def rule(bind, left, right, **params):
+            if counts(params["precision"], left, right):
+                left, right = _to_bfloat16(left), _to_bfloat16(right)
+            return bind(left, right, **params)
+
+        return jaxprs.interpret(function, {"dot_general": rule, "conv_general_dilated": rule})
+
+    return wrong
+
+
+answers.wrong("A product that names a precision")(where_float32(lambda precision, *_: precision is None))
+answers.wrong("of a float32 and a bfloat16 array")(
+    where_float32(
+        lambda precision, left, right: (
+            not jaxprs.asks_for_highest(precision) and left.dtype == right.dtype == jnp.float32
+        )
+    )
+)
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 
