@@ -126,7 +126,7 @@ def check(trajectory):
     counts = jaxprs.count(fresh(trajectory), x, rate)
     if (loops := counts["scan"] + counts["while"]) > 1:
         raise Failed(
-            f"The program holds {loops} loops, and goes the way more than once. One loop can give both, the last point and the way."
+            f"The program holds {loops} loops, and one is asked for: its carry is the last point, and what it stacks is the way."
         )
     checks.gradients(trajectory, right, x, rate, argnums=(0, 1), finite_differences=False, jit=True)
 

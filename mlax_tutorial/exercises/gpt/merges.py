@@ -62,10 +62,11 @@ def check(merges):
             raise Failed("Your function returned None: is a `return` missing?")
         if given != words:
             raise Failed("Your function changes `words`. Work on a copy.", input=words, got=given)
-        if any(isinstance(pair, str) for pair in got):
-            raise Failed("Give each pair as two strings, not what they make together.", input=words, got=got)
         try:
-            got = [tuple(pair) for pair in got]
+            pairs = list(got)
+            if any(isinstance(pair, str) for pair in pairs):
+                raise Failed("Give each pair as two strings, not what they make together.", input=words, got=pairs)  # fmt: skip
+            got = [tuple(pair) for pair in pairs]
         except TypeError:
             raise Failed("A list of pairs of strings is asked for.", input=words, got=got) from None
         found[name] = got

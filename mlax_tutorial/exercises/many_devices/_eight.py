@@ -1,5 +1,7 @@
 """What these exercises share: meshes of the simulated devices, and each device's own result."""
 
+import traceback
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Failed
 from mlax_tutorial.checking.describe import kind
+from mlax_tutorial.checking.reader import Raised
 
 DEVICES = 8
 
@@ -25,9 +28,24 @@ def each(function, specs, *, name="devices", size=DEVICES):
     """A jitted function that runs the reader's on each device, and stacks what the devices return."""
 
     def local(*parts):
-        return as_array(function(*parts))[None]
+        try:
+            result = function(*parts)
+        except Raised as raised:
+            if _unknown_axis(raised.error):
+                raised.message = (
+                    f"The mesh has no axis of the name that you use. It has one, which is called {name!r} here, and elsewhere anything "
+                    f"else: hand `axis_name` on.\n{raised.message}"
+                )
+            raise
+        return as_array(result)[None]
 
     return jax.jit(jax.shard_map(local, mesh=mesh(name, size), in_specs=specs, out_specs=P(name)))
+
+
+def _unknown_axis(error):
+    """Whether JAX refused the name of an axis. For some collectives it only asserts, or looks it up, where it varies a value over the axis."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return "unbound axis name" in str(error) or frame.f_code.co_name in ("pvary", "get_vma")
 
 
 def as_array(result):

@@ -52,13 +52,14 @@ def check(pipeline):
         if all(_eight.close(part, _stage(kernel, micro)) for part, kernel in zip(got, kernels)):
             raise Failed("Each device has applied its stage to the inputs; only the first takes them, the others take what the one before made.", expected=right[0], got=last[0])  # fmt: skip
         if any(_eight.close(last, jnp.broadcast_to(each, right.shape)) for each in right):
-            raise Failed("All outputs are those of one microbatch: the first stage takes another one in each tick.", expected=right[-1], got=last[-1])  # fmt: skip
+            raise Failed("All outputs are those of one microbatch. Does the first stage take another one in each tick, and are all outputs kept?", expected=right[-1], got=last[-1])  # fmt: skip
         shifted = [i for i in range(1, STAGES) if _eight.close(last[i:], right[: MICRO - i])]
         if shifted:
-            ticks = f"{shifted[0]} ticks" if shifted[0] > 1 else "a tick"
-            raise Failed(f"The outputs come {ticks} early in your result: the last stage gets its first microbatch after {STAGES - 1} ticks.", expected=right[0], got=last[0])  # fmt: skip
-        if _eight.close(last[: MICRO - 3], right[: MICRO - 3]) or _eight.close(last[0], right[0]):
-            raise Failed("The first microbatches are right, the last ones are not: the pipeline must run on until it is empty.", expected=right[-1], got=last[-1])  # fmt: skip
+            places = f"{shifted[0]} places" if shifted[0] > 1 else "a place"
+            raise Failed(f"The outputs stand {places} too late in your result. The first one leaves the last stage after {STAGES - 1} ticks, if the first stage takes microbatch `t` in tick `t`.", expected=right[0], got=last[0])  # fmt: skip
+        wrong = next(i for i in range(MICRO) if not _eight.close(last[i], right[i]))
+        if wrong:
+            raise Failed(f"In the result the microbatch at place {wrong} is the first that is wrong. Does the first stage take microbatch `t` in tick `t`, and does the pipeline run on until it is empty?", expected=right[wrong], got=last[wrong])  # fmt: skip
         raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])
     more, deeper = jnp.concatenate([micro, micro[:2] + 1]), _eight.numbers(2, 8, 5, 5)
     got = over(8)(deeper, more)

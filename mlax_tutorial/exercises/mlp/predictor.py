@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.describe import is_array, kind
 
 
 def solution(apply, batch_size):
@@ -58,6 +59,8 @@ def check(predictor):
         jax.effects_barrier()
         if got is None:
             raise Failed("`predict` returned None: is a `return` missing?", input=where)
+        if not is_array(got):
+            raise Failed(f"An array of classes is asked for, and `predict` returned {kind(got)}.", input=where)  # fmt: skip
         shapes = {shape for shape, _ in seen}
         if seen and any(np.ndim(np.zeros(shape)) != 3 or shape[1:] != (28, 28) for shape in shapes):
             raise Failed("`apply` wants images of shape `(batch_size, 28, 28)`.", input=where, shown=[("shapes", str(sorted(shapes)))])  # fmt: skip
@@ -86,6 +89,8 @@ def check(predictor):
         empty = predict(b"")
     except Exception as error:
         raise Failed(f"No image at all is a request, too, and has an empty answer. It raised {type(error).__name__}: {error}", input="b''") from error  # fmt: skip
+    if not is_array(empty):
+        raise Failed(f"No image at all has an empty array for an answer, and `predict` returned {kind(empty)}.", input="b''")  # fmt: skip
     if np.shape(empty) != (0,):
         raise Failed("No image at all has an empty answer, of shape (0,).", input="b''", got=empty)
     if not np.issubdtype(np.asarray(empty).dtype, np.integer):

@@ -100,6 +100,11 @@ def _shuffled(bucketed, key, batches, given):
             "Within the buckets it is shuffled, but the buckets come in the same order for every key. If that is short ones first, training ends on long ones.",
             input=given,
         )
+    if all(sum(epoch[1:, -1] != epoch[:-1, -1]) < len(BOUNDS) for epoch in epochs):
+        raise Failed(
+            "In every epoch all batches of a bucket come in a row: the buckets are shuffled, and not the batches. Put those of all buckets into one list, and shuffle that.",
+            input=given,
+        )
     if len(set(groups)) == 1:
         raise Failed(
             "The batches come in a new order, but each holds the same examples in every epoch: shuffle the examples of a bucket, too.",

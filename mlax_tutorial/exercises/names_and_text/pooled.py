@@ -63,6 +63,25 @@ def check(pooled):
             input={"y": lost, "lengths": lengths},
             got=got,
         )
+    wanted = np.concatenate([mean, most], 1)
+    for held, name in ((np.nan, "NaN"), (np.inf, "Infinity"), (-np.inf, "Minus infinity")):
+        held = np.where(real, Y, np.float32(held))
+        got = np.asarray(pooled(*map(jax.device_put, (held, lengths))))
+        if not np.allclose(got, wanted, rtol=1e-4):
+            raise Failed(
+                f"{name} in the padding changes the result: what the padding holds has no influence.",
+                input={"y": held, "lengths": lengths}, expected=wanted, got=got,
+            )  # fmt: skip
+    held = Y.copy()
+    held[1, 0, 1] = np.nan
+    wanted[1, 1::2] = np.nan
+    got = np.asarray(pooled(*map(jax.device_put, (held, lengths))))
+    if not np.allclose(got, wanted, rtol=1e-4, equal_nan=True):
+        raise Failed(
+            "A NaN in a real step does not come through to the mean and the maximum of its feature, and to these alone. Choose by "
+            "the lengths, not by what is NaN: a NaN that is hidden is not found.",
+            input={"y": held, "lengths": lengths}, expected=wanted, got=got,
+        )  # fmt: skip
     gradient = jax.jit(jax.grad(lambda y: pooled(y, jnp.array([4, 2, 0])).sum()))(
         np.where((np.arange(4) < np.array([4, 2, 0])[:, None])[..., None], Y, np.nan)
     )

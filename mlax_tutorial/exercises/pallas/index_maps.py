@@ -1,5 +1,6 @@
 """Which block does each of six index maps choose?"""
 
+import jax
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks
@@ -17,6 +18,10 @@ _NUMBERS = (1, 2), (2, 1), (0, 2), (2, 2), (1, 1), (1, 0)
 _BLOCKS = "That is the number of the block, along each axis. Its first element is further on: times the size of a block."
 
 
+def _is_row(place):
+    return isinstance(place, list) or isinstance(place, (np.ndarray, jax.Array)) and place.ndim == 1
+
+
 def check(given):
     why = {question: {blocks: _BLOCKS} for question, blocks in zip(solution, _NUMBERS, strict=True)}
     why["(8, 128), lambda i, j: (j, i)"][8, 256] = (
@@ -31,10 +36,7 @@ def check(given):
     why["(8, 128), lambda i, j: (i, j // 2)"][8, 256] = "Two steps in a row see one block: 2 // 2 is block 1."
     why["(16, 128), lambda i, j: (i, 0)"][8, 0] = "A block has 16 rows here, so block 1 begins at row 16."
     if isinstance(given, dict):
-        given = {
-            question: tuple(place) if isinstance(place, (list, np.ndarray)) else place
-            for question, place in given.items()
-        }
+        given = {question: tuple(place) if _is_row(place) else place for question, place in given.items()}
     checks.answers(given, solution, why)
 
 

@@ -17,6 +17,18 @@ class Box:
     inside: object
 
 
+class Unnamed:
+    """A container that is registered without keys: its paths number the children."""
+
+    def __init__(self, *children):
+        self.children = children
+
+
+jax.tree_util.register_pytree_node(
+    Unnamed, lambda item: (item.children, None), lambda _, children: Unnamed(*children)
+)
+
+
 def layers():
     return {
         "layers": [

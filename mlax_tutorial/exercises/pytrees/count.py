@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.pytrees._trees import Box, Point
+from mlax_tutorial.exercises.pytrees._trees import Box, Point, Unnamed
 
 
 def solution(tree, name):
     total = 0
     for path, leaf in jax.tree.leaves_with_path(tree):
-        if any(getattr(step, "key", None) == name for step in path):
+        if any(isinstance(step, jax.tree_util.DictKey) and step.key == name for step in path):
             total += leaf.size
     return total
 
@@ -41,6 +41,11 @@ def check(count):
         "Place 1 of a list is not the key 1, though the text of a path shows both as `[1]`: look at the steps, "
         "not at their text."
     )
+    unnamed = {"heads": {1: jnp.ones(2)}, "object": Unnamed(jnp.ones(3), jnp.ones(4))}
+    child = (
+        "Child 1 of an object is not the key 1 of a dict. Where a class was registered without keys, the steps to its children "
+        "have a `key`, too: it is their number. Only a `jax.tree_util.DictKey` is a step through a dict."
+    )
     opened = (
         "Registered classes are containers, too: `jax.tree.leaves_with_path` opens whatever is registered."
     )
@@ -63,6 +68,7 @@ def check(count):
         (numbered, "1", "dicts with numbers as keys", 'The key 1 is another key than "1": compare the keys, not their text.', numbered),
         (numbered["heads"], 1, "a dict with numbers as keys", "The name may be a number, too: compare it with the key itself.", numbered["heads"]),
         (places, 1, "a dict with the key 1, and a list", place, places),
+        (unnamed, 1, "a dict with the key 1, and an object of a class that was registered without keys", child, None),
         (boxed, "bias", "a dict with an object of a registered class in it", opened, None),
     ]  # fmt: skip
     for number, (tree, name, text, advice, shown) in enumerate(cases):
@@ -106,7 +112,7 @@ def _right_count(count, tree, name, text, advice, tree_shown):
     below = [
         leaf
         for path, leaf in jax.tree.leaves_with_path(tree)
-        if any(getattr(step, "key", None) == name for step in path)
+        if any(isinstance(step, jax.tree_util.DictKey) and step.key == name for step in path)
     ]
     if number == sum(leaf.size for leaf in leaves):
         advice = "You count all numbers, whatever the paths of their leaves."
@@ -126,7 +132,7 @@ exercise = Exercise(
     why="To freeze, decay or report a part of a model you choose leaves by their paths, as you did here.",
     hints=(
         "`jax.tree.leaves_with_path(tree)` gives pairs of a path and a leaf. A path is a tuple of steps.",
-        "The step through a dict has the key as `step.key`; steps through lists have no such attribute.",
+        "The step through a dict is a `jax.tree_util.DictKey`, and has the key as `step.key`; steps through other containers are of other classes.",
         "A leaf counts if any of its steps has the name. It holds `leaf.size` numbers.",
     ),
     solution=solution,

@@ -110,7 +110,7 @@ def _right_children(item, kernel, bias, words):
         )  # fmt: skip
     if len(leaves) == 2 and leaves[0] is bias and leaves[1] is kernel:
         raise Failed(
-            "The children are in another order: they come as the class lists them, first `kernel`.",
+            "The children are in another order than the names in `children` of the class: first `kernel`, then `bias`.",
             input=words,
         )
     if len(leaves) != 2 or leaves[0] is not kernel or leaves[1] is not bias:
@@ -227,7 +227,8 @@ def _right_static(node):
         )
     if jax.tree.leaves(turned)[0] is not turned.kernel:
         raise Failed(
-            "The children come in the order in which the object got them: they come as the class lists them, first `kernel`.",
+            "The children come in the order in which the attributes were set on the object. Their order is that of the names in "
+            "`children` of the class, first `kernel`, then `bias`: go through `cls.children`, not through `vars(item)`.",
             input="an object that got its `bias` before its `kernel`",
         )
     try:

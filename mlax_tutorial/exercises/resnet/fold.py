@@ -32,6 +32,7 @@ def check(fold):
     _one(fold, nn.Series(conv(3), norm, relu, conv(3), norm, relu), waves(2, 4, 4, 3))
     _one(fold, nn.Series(norm, relu, conv(3, 1), relu, norm, conv(2, 1)), waves(2, 4, 4, 3), pairs=0)
     _one(fold, nn.Series(conv(3, 1), relu, norm), waves(2, 4, 4, 3), pairs=0)
+    _one(fold, nn.Series(nn.Linear(3), norm, relu, conv(2, 1)), waves(2, 4, 4, 3), pairs=0)
 
 
 def _one(fold, model, x, pairs=None):
@@ -53,9 +54,10 @@ def _one(fold, model, x, pairs=None):
         raise Failed("The first thing should be the new model, an `nn.Series`.", got=folded, **shown)
     kinds = [type(layer).__name__ for layer in folded.layers]
     if pairs == 0 and kinds != [type(layer).__name__ for layer in model.layers]:
+        linear = any(isinstance(layer, nn.Linear) for layer in model.layers)
         raise Failed(
-            "In this model no norm stands directly after a convolution, so nothing can be folded: after a ReLU the scale no longer "
-            "passes through.",
+            "In this model no norm stands directly after a convolution, so nothing is to be folded: "
+            + ("an `nn.Linear` is none." if linear else "after a ReLU the scale no longer passes through."),
             got=folded,
             **shown,
         )

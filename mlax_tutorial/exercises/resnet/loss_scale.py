@@ -33,9 +33,10 @@ TREES = {
 
 
 def check(loss_scale):
-    for name, make in TREES.items():
-        tree = make()
-        _compare(loss_scale, tree, solution(tree), name)
+    trees = {name: make() for name, make in TREES.items()}
+    found = {name: _number(loss_scale, tree) for name, tree in trees.items()}
+    for name, tree in trees.items():
+        _right(found[name], tree, name, lambda: _diagnosis(found, trees))
     zeros = {"a": jnp.zeros(3)}
     got = _number(loss_scale, zeros)
     if got != 1:
@@ -53,39 +54,60 @@ def _number(loss_scale, tree):
     return float(got)
 
 
-def _compare(loss_scale, tree, wanted, name):
-    got = _number(loss_scale, tree)
+def _right(got, tree, name, diagnosis):
+    wanted = solution(tree)
     if got == wanted:
         return
-    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(tree)]
-    largest = max(np.max(np.abs(leaf)) for leaf in leaves)
+    largest = _largest(_leaves(tree))
     shown = {"input": {"cotangents": tree}, "expected": wanted, "got": got}
     if not (math.isfinite(got) and got > 0):
         raise Failed("The scale should be a finite number above 0.", **shown)
     if math.frexp(got)[0] != 0.5:
         raise Failed("The scale is no power of 2: other numbers round what they multiply.", **shown)
-
-    def scale(size, limit=LIMIT, round=math.floor):
-        return 2.0 ** round(math.log2(limit / size)) if size > 0 else math.nan
-
-    signed = max(np.max(leaf) for leaf in leaves)
-    for wrong, said in (
-        (scale(largest, 65504), "The room is missing: the largest number should reach an eighth of 65,504, no more."),
-        (scale(signed), "The largest number is negative here, and counts by its absolute value."),
-        (scale(np.max(np.abs(leaves[0]))), "Only the first leaf counts: take the largest number of the whole tree."),
-        (scale(min(np.min(np.abs(leaf)) for leaf in leaves)), "That is the scale for the smallest number; the largest one would overflow."),
-        (scale(largest, round=math.ceil), "The exponent is rounded up: so the largest number exceeds an eighth of 65,504. Round down."),
-        (scale(largest, round=round), "The exponent is rounded to the nearest: so the largest number may exceed an eighth of 65,504. Round down."),
-        (scale(np.mean(np.abs(np.concatenate([leaf.ravel() for leaf in leaves])))), "That is the scale for the mean size; the largest number would overflow."),
-        (max(scale(largest), 1.0), "The scale may be less than 1, where the cotangents are too large."),
-    ):  # fmt: skip
-        if got == wrong:
-            raise Failed(said, **shown)
+    if said := diagnosis():
+        raise Failed(said, **shown)
     side = "more" if got * largest > LIMIT else "less than half of that, so twice the scale would do"
     raise Failed(
         f"With this scale ({name}) the largest number becomes {got * largest:.6g}. An eighth of 65,504 is {LIMIT:g}: it is {side}.",
         **shown,
     )
+
+
+def _leaves(tree):
+    return [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(tree)]
+
+
+def _scale(size, limit=LIMIT, round=math.floor):
+    return 2.0 ** round(math.log2(limit / size)) if size > 0 else math.nan
+
+
+def _by(size, **how):
+    """The scale for another number of the leaves than the largest."""
+    return lambda leaves: _scale(size(leaves), **how)
+
+
+def _largest(leaves):
+    return max(np.max(np.abs(leaf)) for leaf in leaves)
+
+
+MISTAKES = (
+    (_by(_largest, limit=65504), "The room is missing: the largest number should reach an eighth of 65,504, no more."),
+    (_by(lambda leaves: max(np.max(leaf) for leaf in leaves)), "The largest number is negative here, and counts by its absolute value."),
+    (_by(lambda leaves: np.max(np.abs(leaves[0]))), "Only the first leaf counts: take the largest number of the whole tree."),
+    (_by(lambda leaves: min(np.min(np.abs(leaf)) for leaf in leaves)), "That is the scale for the smallest number; the largest one would overflow."),
+    (_by(_largest, round=math.ceil), "The exponent is rounded up: so the largest number exceeds an eighth of 65,504. Round down."),
+    (_by(_largest, round=round), "The exponent is rounded to the nearest: so the largest number may exceed an eighth of 65,504. Round down."),
+    (_by(lambda leaves: np.mean(np.abs(np.concatenate([leaf.ravel() for leaf in leaves])))), "That is the scale for the mean size of all numbers; the largest one would overflow."),
+    (_by(lambda leaves: max(np.mean(np.abs(leaf)) for leaf in leaves)), "That is the scale for the largest of the leaves' mean sizes; the largest number would overflow."),
+    (lambda leaves: max(_scale(_largest(leaves)), 1.0), "The scale may be less than 1, where the cotangents are too large."),
+)  # fmt: skip
+
+
+def _diagnosis(found, trees):
+    """What is said of a mistake that gives the scales of all trees: for one tree, several may give the same."""
+    for wrong, said in MISTAKES:
+        if all(found[name] == wrong(_leaves(tree)) for name, tree in trees.items()):
+            return said
 
 
 exercise = Exercise(

@@ -75,6 +75,8 @@ def _shapes(outlines, names, channels, strides):
             if isinstance(tree, dict) and wanted - set(tree) == {"shortcut"}:
                 said += " Where the block changes the shape, the path needs a convolution of its own."
             raise Failed(said)
+    for name in sorted(names):
+        _kind(name, trainables[name], non_trainables[name])
     kernel = {name: trainables[name]["kernel"].shape for name in names if name.startswith(("conv", "short"))}
     wanted = {"conv_1": (channels, 3, 3, 2), "conv_2": (channels, 3, 3, channels)}
     wanted |= {"shortcut": (channels, 1, 1, 2)} if strides > 1 else {}
@@ -85,6 +87,21 @@ def _shapes(outlines, names, channels, strides):
         raise Failed(
             "`norm_1` normalizes x, and `norm_2` what `conv_1` returns, each with a scale and a bias (`affine=True`): their scales "
             f"should have the shapes (2,) and ({channels},), got {features or 'none'}."
+        )
+
+
+def _kind(name, trainables, averages):
+    """Whether a child holds what a convolution holds, or a norm (one without a scale is spoken of later)."""
+    has = {role: sorted(tree) if isinstance(tree, dict) else [] for role, tree in (("trainables", trainables), ("averages", averages))}  # fmt: skip
+    if name.startswith("norm"):
+        affine = not jax.tree.leaves(trainables) or {"bias", "scale"} <= set(has["trainables"])
+        if not affine or not {"mean", "variance"} <= set(has["averages"]):
+            raise Failed(
+                f"`{name}` should be one `nn.BatchNorm(affine=True)`, with a scale, a bias and running averages."
+            )
+    elif has["trainables"] != ["kernel"] or jax.tree.leaves(averages):
+        raise Failed(
+            f"`{name}` should be one `nn.Conv`, which holds a kernel and nothing else: no norm, and no `nn.Series`."
         )
 
 

@@ -165,3 +165,18 @@ def one_loop_for_each(x, rate):
     step = lambda x: x - rate * 4 * x**3  # noqa: E731
     last = lax.fori_loop(0, 10, lambda i, x: step(x), x)
     return last, lax.scan(lambda x, _: (step(x), step(x)), x, length=10)[1]
+
+
+@answers.wrong("The program holds 2 loops")
+def five_and_five(x, rate):
+    half = lambda x: lax.scan(lambda x, _: ((y := x - rate * 4 * x**3), y), x, length=5)  # noqa: E731
+    x, first = half(x)
+    x, second = half(x)
+    return x, jnp.concatenate([first, second])
+
+
+@answers.wrong("The program holds 2 loops")
+def a_loop_in_a_loop(x, rate):
+    half = lambda x, _: lax.scan(lambda x, _: ((y := x - rate * 4 * x**3), y), x, length=5)  # noqa: E731
+    x, way = lax.scan(half, x, length=2)
+    return x, way.reshape(10, -1)

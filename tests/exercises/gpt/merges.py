@@ -93,6 +93,16 @@ def empties(words, count):
     return found
 
 
+@answers.wrong("A list of pairs of strings")
+def how_many(words, count):
+    return len(solution(words, count))
+
+
+@answers.right
+def an_iterator(words, count):
+    return map(list, solution(words, count))
+
+
 @answers.wrong("`return` missing")
 def nothing(words, count):
     solution(words, count)

@@ -75,6 +75,21 @@ def too_far(x, axis_name):
     return x[jnp.arange(3)].at[[0][1]].get()
 
 
+@answers.wrong("no axis of the name")
+def another_name(x, axis_name):
+    above = jax.lax.ppermute(x[-1:], "data", AHEAD)
+    below = jax.lax.ppermute(x[:1], "data", BACK)
+    return jnp.concatenate([above, x, below])
+
+
+@answers.wrong("no axis of the name")
+def size_of_another_axis(x, axis_name):
+    n = jax.lax.axis_size("devices")
+    above = jax.lax.ppermute(x[-1:], axis_name, [(i, i + 1) for i in range(n - 1)])
+    below = jax.lax.ppermute(x[:1], axis_name, [(i + 1, i) for i in range(n - 1)])
+    return jnp.concatenate([above, x, below])
+
+
 @answers.right
 def masked(x, axis_name):
     me = jax.lax.axis_index(axis_name)

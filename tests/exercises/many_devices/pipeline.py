@@ -38,12 +38,12 @@ def each_for_itself(stage, kernel, micro, axis_name):
     return stage(kernel, micro)
 
 
-@answers.wrong("3 ticks early")
+@answers.wrong("3 places too late")
 def from_the_beginning(stage, kernel, micro, axis_name):
     return jnp.roll(run(stage, kernel, micro, axis_name, 9)[3:], 3, axis=0)
 
 
-@answers.wrong("must run on until it is empty")
+@answers.wrong("at place 3 is the first that is wrong")
 def stops_early(stage, kernel, micro, axis_name):
     outs = run(stage, kernel, micro, axis_name, 6)
     return jnp.concatenate([outs[3:], outs[:3]])
@@ -83,6 +83,26 @@ def gathers_the_kernels(stage, kernel, micro, axis_name):
 @answers.wrong("those of one microbatch")
 def takes_the_first_only(stage, kernel, micro, axis_name):
     return run(stage, kernel, micro, axis_name, 9, take=lambda t, last: 0)[3:]
+
+
+@answers.wrong("at place 5 is the first that is wrong")
+def never_the_last(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, axis_name, 9, take=lambda t, last: jnp.minimum(t, last - 1))[3:]
+
+
+@answers.wrong("at place 1 is the first that is wrong")
+def each_twice(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, axis_name, 9, take=lambda t, last: t // 2)[3:]
+
+
+@answers.wrong("a place too late")
+def the_first_twice(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, axis_name, 9, take=lambda t, last: jnp.clip(t - 1, 0, last))[3:]
+
+
+@answers.wrong("no axis of the name")
+def another_name(stage, kernel, micro, axis_name):
+    return run(stage, kernel, micro, "data", 9)[3:]
 
 
 @answers.right

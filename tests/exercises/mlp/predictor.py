@@ -111,6 +111,25 @@ def one_by_one(apply, batch_size):
     return predict
 
 
+@answers.wrong("An array of classes is asked for, and")
+def a_list_of_ints(apply, batch_size):
+    return lambda raw: padded(apply, batch_size)(raw).tolist()
+
+
+@answers.wrong("An array of classes is asked for, and")
+def a_list_of_parts(apply, batch_size):
+    def predict(raw):
+        classes = padded(apply, batch_size)(raw)
+        return [classes[i : i + batch_size] for i in range(0, len(classes), batch_size)]
+
+    return predict
+
+
+@answers.wrong("has an empty array for an answer")
+def an_empty_list(apply, batch_size):
+    return lambda raw: padded(apply, batch_size)(raw) if raw else []
+
+
 # Right ones of unusual style
 
 answers.right(padded)

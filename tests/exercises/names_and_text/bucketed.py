@@ -171,5 +171,25 @@ def one_order_for_ever(key, lengths, bounds, batch_size):
     return batches
 
 
+@answers.wrong("come in a row")
+def whole_buckets(key, lengths, bounds, batch_size):
+    order_key, *keys = jax.random.split(key, len(bounds) + 1)
+    batches = []
+    for number in np.asarray(jax.random.permutation(order_key, len(bounds))):
+        rows = of_bucket(lengths, bounds, number)
+        rows = rows[np.asarray(jax.random.permutation(keys[number], len(rows)))]
+        batches += [(part, bounds[number]) for part in cut(rows, batch_size)]
+    return batches
+
+
+@answers.wrong("come in a row")
+def whole_buckets_of_fixed_batches(key, lengths, bounds, batch_size):
+    return [
+        (part, bounds[number])
+        for number in np.asarray(jax.random.permutation(key, len(bounds)))
+        for part in cut(of_bucket(lengths, bounds, number), batch_size)
+    ]
+
+
 answers.equivalent("len(bounds) + 1 -> len(bounds) + 2", because="the last key is left over")
 answers.equivalent("-1 -> -2", because="NumPy takes any negative length for the one that it is to find")

@@ -109,4 +109,28 @@ def low_enough(y, lengths):
     return jnp.concatenate([mean, jnp.where(lengths[:, None] > 0, low, 0)], axis=-1).astype(y.dtype)
 
 
+@answers.wrong("A NaN in a real step")
+def makes_numbers_of_nans(y, lengths):
+    y, real = jnp.nan_to_num(y), mask(y, lengths)
+    mean = (y * real).sum(axis=1) / jnp.maximum(lengths, 1)[:, None].astype(y.dtype)
+    highest = jnp.max(y, axis=1, where=real, initial=-jnp.inf)
+    return jnp.concatenate([mean, jnp.where(lengths[:, None] > 0, highest, 0)], axis=-1)
+
+
+@answers.wrong("A NaN in a real step")
+def skips_nans(y, lengths):
+    y = jnp.where(mask(y, lengths), y, jnp.nan)
+    some = lengths[:, None] > 0
+    y = jnp.where(some[:, None], y, 0)
+    return jnp.where(some, jnp.concatenate([jnp.nanmean(y, axis=1), jnp.nanmax(y, axis=1)], axis=-1), 0)
+
+
+@answers.wrong("Infinity in the padding changes")
+def without_nans(y, lengths):
+    y, real = jnp.where(jnp.isnan(y), 0, y), mask(y, lengths)
+    mean = (y * real).sum(axis=1) / jnp.maximum(lengths, 1)[:, None].astype(y.dtype)
+    highest = jnp.max(y, axis=1, where=real, initial=-jnp.inf)
+    return jnp.concatenate([mean, jnp.where(lengths[:, None] > 0, highest, 0)], axis=-1)
+
+
 answers.equivalent("-1 -> 1", because="mean and maximum have two axes each, and the last one is axis 1")

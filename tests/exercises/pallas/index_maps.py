@@ -19,12 +19,15 @@ answers.wrong("Two steps in a row see one block")(solution | {HALVED: (8, 256)})
 answers.wrong("A block has 16 rows here")(solution | {TALL: (8, 0)})
 answers.wrong("a dict is asked for")(list(solution.values()))
 answers.wrong()(solution | {PLAIN: 8})
+answers.wrong()(solution | {PLAIN: np.array(8)})
 answers.wrong()({question: (8, 256) for question in solution})
 
 answers.right(dict(reversed(solution.items())))
 answers.right({question: list(place) for question, place in solution.items()})
 answers.right({question: tuple(map(np.int64, place)) for question, place in solution.items()})
 answers.right({question: np.array(place) for question, place in solution.items()})
+answers.right({question: jnp.array(place) for question, place in solution.items()})
+answers.right({question: tuple(jnp.array(place)) for question, place in solution.items()})
 
 
 def test_pallas_agrees():

@@ -18,7 +18,7 @@ def count_wrong(meant, size, tree, name):
 
 
 def on_path(path, name):
-    return any(getattr(step, "key", None) == name for step in path)
+    return any(isinstance(step, jax.tree_util.DictKey) and step.key == name for step in path)
 
 
 def leaf_size(leaf):
@@ -145,4 +145,7 @@ def numpy_integer(tree, name):
 answers.wrong("Place 1 of a list")(counts(lambda path, name: f"[{name!r}]" in jax.tree_util.keystr(path)))
 answers.wrong("Place 1 of a list")(
     counts(lambda path, name: any(getattr(step, "key", getattr(step, "idx", None)) == name for step in path))
+)
+answers.wrong("Child 1 of an object")(
+    counts(lambda path, name: any(getattr(step, "key", None) == name for step in path))
 )

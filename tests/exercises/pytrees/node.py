@@ -96,7 +96,7 @@ def alphabet(cls, item):
     return apart(cls, item, sorted(cls.children))
 
 
-answers.wrong("in another order: they come")(by(alphabet, together))
+answers.wrong("in another order than")(by(alphabet, together))
 
 
 def drops(cls, item):
@@ -416,7 +416,7 @@ def as_assigned(cls, item):
     return apart(cls, item, [name for name in vars(item) if name in cls.children])
 
 
-answers.wrong("in which the object got them")(by(as_assigned, together))
+answers.wrong("in which the attributes were set")(by(as_assigned, together))
 
 
 def with_types(cls, item):

@@ -164,3 +164,31 @@ def by_recursion(model, trainables, non_trainables):
 def keeps_statistics(model, trainables, non_trainables):
     folded, weights, _ = walk(model, trainables, non_trainables, right)
     return folded, weights, non_trainables
+
+
+@answers.wrong("an `nn.Linear` is none")
+def after_a_linear_too(model, trainables, non_trainables):
+    layers, weights, rest = [], [], []
+    for layer, given, averages in zip(model.layers, trainables, non_trainables):
+        if isinstance(layer, nn.BatchNorm) and layers and isinstance(layers[-1], (nn.Conv, nn.Linear)):
+            f, kernel = factor(given, averages, layer.epsilon), weights[-1]["kernel"]
+            weights[-1] = {"kernel": kernel * (f[:, None, None, None] if kernel.ndim == 4 else f)}
+            layer, given, averages = nn.Bias(), {"bias": given["bias"] - averages["mean"] * f}, ()
+        layers.append(layer)
+        weights.append(given)
+        rest.append(averages)
+    return nn.Series(*layers), tuple(weights), tuple(rest)
+
+
+@answers.wrong("an `nn.Linear` is none")
+def after_anything_with_a_kernel(model, trainables, non_trainables):
+    layers, weights, rest = [], [], []
+    for layer, given, averages in zip(model.layers, trainables, non_trainables):
+        if isinstance(layer, nn.BatchNorm) and weights and "kernel" in weights[-1]:
+            f = factor(given, averages, layer.epsilon)
+            weights[-1] = {"kernel": weights[-1]["kernel"] * f[:, None, None, None]}
+            layer, given, averages = nn.Bias(), {"bias": given["bias"] - averages["mean"] * f}, ()
+        layers.append(layer)
+        weights.append(given)
+        rest.append(averages)
+    return nn.Series(*layers), tuple(weights), tuple(rest)

@@ -110,3 +110,23 @@ def by_reduce(tree):
 def below_the_limit(tree):
     largest = sizes(tree).max()
     return 2.0 ** (math.ceil(math.log2(LIMIT / largest)) - 1) if largest > 0 else 1.0
+
+
+@answers.wrong("for the mean size of all numbers")
+def mean(tree):
+    return power(sizes(tree).mean())
+
+
+@answers.wrong("the largest of the leaves' mean sizes")
+def largest_mean(tree):
+    return power(max(sizes(leaf).mean() for leaf in jax.tree.leaves(tree)))
+
+
+@answers.wrong("it is more")
+def twice_the_room(tree):
+    return power(sizes(tree).max(), 65504 / 4)
+
+
+@answers.wrong("it is more")
+def the_root_of_the_mean_square(tree):
+    return power(np.sqrt(np.mean(sizes(tree) ** 2)))

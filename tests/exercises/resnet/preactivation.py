@@ -130,3 +130,24 @@ class InHalf(Right):
 
 
 answers.equivalent("size // 2 -> size // 3", because="both give 1 for kernels of 3, and 0 for those of 1")
+
+
+@answers.wrong("`shortcut` should be one `nn.Conv`")
+class NormInTheShortcut(Right):
+    def children(self):
+        made = super().children()
+        if self.strides == 1:
+            return made
+        return made | {"shortcut": nn.Series(made["shortcut"], nn.BatchNorm(affine=True))}
+
+
+@answers.wrong("`conv_1` should be one `nn.Conv`")
+class LinearAndBias(Right):
+    def children(self):
+        return super().children() | {"conv_1": nn.Series(nn.Linear(self.channels), nn.Bias())}
+
+
+@answers.wrong("with a scale, a bias and running averages")
+class OverFeatures(Right):
+    def children(self):
+        return super().children() | {"norm_1": nn.LayerNorm()}
