@@ -19,9 +19,10 @@ def solution(samples, images, share):
 
 IMAGES = np.array([[0, 0], [10, 0], [0, 10], [7, 7], [7, 6]], np.float32)
 # A copy; halfway between two; 1 from one and 6 from the next; between two look-alikes, and nearer to one of them; then 4.2 and 5.8
-# from the nearest two, and 3.3 and 6.7; and one across a corner, where sums of absolute values would say no.
+# from the nearest two, 3.3 and 6.7, 4 and 6, 3.8 and 6.3; and one across a corner, where sums of absolute values would say no.
 SAMPLES = np.array(
-    [[0, 0], [5, 0], [9, 0], [7, 6.4375], [7, 6.125], [4.25, 0], [3.25, 0], [-4, -4]], np.float32
+    [[0, 0], [5, 0], [9, 0], [7, 6.4375], [7, 6.125], [4.25, 0], [3.25, 0], [4, 0], [3.75, 0], [-4, -4]],
+    np.float32,
 )
 
 

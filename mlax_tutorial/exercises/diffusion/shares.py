@@ -65,8 +65,8 @@ def check(shares):
         )
     checks.same(got, jnp.asarray(_shares(constant), jnp.float32), input={"decays": constant}, rtol=1e-4)
     checks.works_under_jit(shares, jnp.asarray(constant))
-    sizes = [jaxprs.count(shares, jnp.full(n, 0.9)).total() for n in (4, 12)]
-    if sizes[1] > sizes[0]:
+    sizes = [jaxprs.count(shares, jnp.full(n, 0.9)).total() for n in (16, 64)]
+    if sizes[1] - sizes[0] >= 48:  # jax.lax.associative_scan adds a few each time that the steps are doubled
         raise Failed(
             f"The program grows with the steps, from {sizes[0]} equations to {sizes[1]}: for 3,000 steps it would never be compiled. "
             "`jnp.cumprod` or `jax.lax.scan` do it without a Python loop."

@@ -106,6 +106,12 @@ def _shares(inputs, chosen, ids, real, given):
         raise Failed(
             f"All rows have about the same share of their tokens chosen: {INDEPENDENT}.", input=given
         )
+    if deviations.mean() > 2:
+        raise Failed(
+            "Some rows have far more of their tokens chosen than others: each is chosen with probability 0.15, independently of the others. "
+            "Draw with the shape of `ids`.",
+            input=given,
+        )
     masked = share(inputs == HIDDEN, chosen)
     kept = share(inputs == ids, chosen)
     other = 1 - masked - kept

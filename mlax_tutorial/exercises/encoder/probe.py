@@ -80,6 +80,13 @@ def check(probe):
     expected = _accuracies(layers[:2, :400], labels[:400], 250, fitted=slice(0, 250), tested=slice(250, None))
     if np.shape(few) != (2,) or not np.allclose(few, expected, atol=0.021):  # three tokens of 150
         raise Failed("The accuracies are wrong for other numbers of layers and tokens.", input="(2, 400, 6), train=250", expected=expected, got=few)  # fmt: skip
+    random = np.random.default_rng(1)
+    labels = random.integers(0, 20, 400)
+    layers = np.float32(random.normal(size=(1, 400, 20)) + 6 * np.eye(20)[labels])
+    expected = _accuracies(layers, labels, 250, fitted=slice(0, 250), tested=slice(250, None))
+    many = probe(jnp.asarray(layers), jnp.asarray(labels, jnp.int32), 250)
+    if not np.allclose(many, expected, atol=0.021):
+        raise Failed("With 20 classes the accuracy is wrong. Does their number come from the labels?", expected=expected, got=many)  # fmt: skip
 
 
 exercise = Exercise(

@@ -68,6 +68,8 @@ def check(speculate):
     if _chi_square(first, P[0]) > 13.8:  # of 2 degrees of freedom, 1 in 1,000
         if count.min() == 3:
             raise Failed("Drafts are never refused.", **shown)
+        if (P[0] > Q[0])[drafts[count == 1, 0]].any():
+            raise Failed("A draft is refused that the large model gives more probability than the small one: accept it with the probability `min(1, p / q)`.", **shown)  # fmt: skip
         if (tokens[:, 0] == drafts[:, 0]).all():
             raise Failed("The first token is the draft, even where that is refused. What replaces it stands in its place, and is drawn from `max(p - q, 0)`, not from `max(q - p, 0)`.", **shown)  # fmt: skip
         for wrong, said in (

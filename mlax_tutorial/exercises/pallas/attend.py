@@ -77,6 +77,9 @@ def check(attend):
         if _twice.close(got, plain(q, k, v, scale=False)):
             raise Failed("The division by the square root of d is missing.", input=given)
         raise Failed("The result is wrong.", input=given, expected=wanted, got=got)
+    wide = _twice.normal(3, 64, 128), _twice.normal(4, 128, 128), _twice.normal(5, 128, 128)
+    if not _twice.close(got := function(*wide), plain(*wide)):
+        raise Failed("The result is right for d = 64, and wrong for d = 128. Is there a number where `d` belongs?", expected=plain(*wide), got=got)  # fmt: skip
     large = function(q * 300, k, v)
     if not np.isfinite(np.asarray(large)).all():
         raise Failed("For logits of about 1,000 the result is not finite: subtract each query's largest logit so far before `exp`.", got=large)  # fmt: skip

@@ -30,6 +30,7 @@ def each(rule, root=True):
 
 
 answers.wrong("These are squares of distances")(each(lambda d, share: d[0] < share * d[1], root=False))
+answers.wrong("The result is wrong.")(each(lambda d, share: d[0] < 0.7 * d[1]))
 answers.wrong("compared with the mean of all")(each(lambda d, share: d[0] < share * d.mean()))
 answers.wrong("compared with the farthest")(each(lambda d, share: d[0] < share * d[-1]))
 answers.wrong("The share is taken for a distance")(each(lambda d, share: d[0] < share))

@@ -45,6 +45,13 @@ def fifteen_of_a_hundred(key, ids, real, vocabulary, hidden):
     return with_chosen(chosen, key, ids, vocabulary, hidden)
 
 
+@answers.wrong("far more of their tokens chosen")
+def whole_rows(key, ids, real, vocabulary, hidden):
+    one, key = jax.random.split(key)
+    chosen = jax.random.bernoulli(one, 0.15, (len(ids), 1)) & real
+    return with_chosen(chosen, key, ids, vocabulary, hidden)
+
+
 @answers.wrong("With every key")
 def always_as_many(key, ids, real, vocabulary, hidden):
     one, key = jax.random.split(key)

@@ -43,6 +43,11 @@ def appended(key, drafts, q, p):
     return jnp.append(drafts, tokens[count - 1]), count
 
 
+@answers.wrong("more probability than the small one")
+def accepts_by_q_over_p(key, drafts, q, p):
+    return by_rest(lambda p, q: jnp.maximum(p - q, 0), lambda p, q: q / p)(key, drafts, q, p)
+
+
 @answers.wrong("Drafts are never refused")
 def accepts_all(key, drafts, q, p):
     return by_rest(lambda p, q: p, lambda p, q: jnp.ones_like(p))(key, drafts, q, p)

@@ -88,6 +88,11 @@ def begins_at_zero(query, key, value, interpret=True):
     return online(query, key, value, interpret, lowest=0.0)
 
 
+@answers.wrong("Is there a number where `d` belongs?")
+def root_of_64(query, key, value, interpret=True):
+    return online(query, key, value, interpret, root=8.0)
+
+
 @answers.wrong("More keys than that are in VMEM")
 def all_keys(query, key, value, interpret=True):
     return online(query, key, value, interpret, size=len(key))
