@@ -30,14 +30,15 @@ def _outline():
         "bias": jax.ShapeDtypeStruct((7,), jnp.float32),
         "count": jax.ShapeDtypeStruct((), jnp.int32),
         "filters": jax.ShapeDtypeStruct((3, 5, 16), jnp.float32),
+        "wide": jax.ShapeDtypeStruct((8, 24), jnp.float32),
     }
 
 
 _WANTED = {  # the axis that is divided, by the number of devices
-    4: {"kernel": 0, "half": 1, "bias": None, "count": None, "filters": 2},
-    2: {"kernel": 0, "half": 1, "bias": None, "count": None, "filters": 2},
-    8: {"kernel": 1, "half": 1, "bias": None, "count": None, "filters": 2},
-    3: {"kernel": 0, "half": None, "bias": None, "count": None, "filters": 0},
+    4: {"kernel": 0, "half": 1, "bias": None, "count": None, "filters": 2, "wide": 0},
+    2: {"kernel": 0, "half": 1, "bias": None, "count": None, "filters": 2, "wide": 0},
+    8: {"kernel": 1, "half": 1, "bias": None, "count": None, "filters": 2, "wide": 0},
+    3: {"kernel": 0, "half": None, "bias": None, "count": None, "filters": 0, "wide": 1},
 }
 
 
@@ -59,7 +60,13 @@ def check(targets):
                 raise Failed(
                     f"{name!r} is {asked.dtype}, and the target says {leaf.dtype}: Orbax would convert the numbers without a word."
                 )
-            if not isinstance(leaf.sharding, NamedSharding):
+            try:
+                sharding = leaf.sharding
+            except TypeError as error:  # a PartitionSpec, and no mesh is set
+                raise Failed(
+                    f"The target of {name!r} has no mesh: give it `sharding=NamedSharding(mesh, …)`."
+                ) from error
+            if not isinstance(sharding, NamedSharding):
                 raise Failed(
                     f"The target of {name!r} says nothing of where it is to live: give it `sharding=NamedSharding(mesh, …)`."
                 )

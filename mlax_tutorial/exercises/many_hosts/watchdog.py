@@ -75,8 +75,15 @@ def check(watchdog):
             "The step was done at once, and `give_up` was called: start the clock before, and stop it after."
         )
 
-    begun, seen = time.monotonic(), []
-    watched = watch(lambda: seen.append(called.wait(LATE)))  # a step that ends when it is given up
+    begun, seen, timers, before = time.monotonic(), [], [], threading.enumerate()
+
+    def waiting():  # a step that ends when it is given up
+        timers.extend(
+            each for each in threading.enumerate() if isinstance(each, threading.Timer) and each not in before
+        )
+        seen.append(called.wait(LATE))
+
+    watched = watch(waiting)
     if times:
         raise Failed("`give_up` was called before any step has begun.")
     watched()
@@ -88,6 +95,10 @@ def check(watchdog):
         )
     if times[0] - begun < 0.7 * SOON:
         raise Failed("`give_up` was called too early.", expected=SOON, got=times[0] - begun)
+    if not all(each.daemon for each in timers):
+        raise Failed(
+            "The timer is no daemon, so a program waits for it before it ends: set `timer.daemon = True`."
+        )
 
     watched = watch(lambda: _Slow(lambda: called.wait(LATE)))
     watched()

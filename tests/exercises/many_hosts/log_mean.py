@@ -67,6 +67,13 @@ def a_sum(losses, write):
         write(float(total))
 
 
+@answers.wrong("not the mean of all losses")
+def rounded(losses, write):
+    mean = round(float(losses.mean()), 2)
+    if jax.process_index() == 0:
+        write(mean)
+
+
 @answers.right
 def float_first(losses, write):
     mean = float(losses.mean())

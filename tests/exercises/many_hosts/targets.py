@@ -41,6 +41,21 @@ def no_sharding(outline, mesh):
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), outline)
 
 
+@answers.wrong()  # what it is told depends on the version of JAX
+def specs_alone(outline, mesh):
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=P()), outline)
+
+
+@answers.wrong("that can be divided is axis 0")
+def the_largest_axis(outline, mesh):
+    def place(leaf):
+        fits = [axis for axis, size in enumerate(leaf.shape) if size % mesh.size == 0]
+        largest = max(fits, key=lambda axis: leaf.shape[axis], default=None)
+        return placed(leaf, mesh) if largest is None else placed(leaf, mesh, *[None] * largest, "data")
+
+    return jax.tree.map(place, outline)
+
+
 @answers.wrong("would convert the numbers")
 def in_float32(outline, mesh):
     return jax.tree.map(lambda leaf: placed(leaf, mesh, *first(leaf, mesh.size), dtype=jnp.float32), outline)

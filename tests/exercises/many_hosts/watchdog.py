@@ -40,6 +40,7 @@ def one_argument(step, seconds, give_up):
 def dispatch_only(step, seconds, give_up):
     def watched(*arguments):
         timer = threading.Timer(seconds, give_up)
+        timer.daemon = True
         timer.start()
         try:
             return step(*arguments)
@@ -83,6 +84,19 @@ def clock_starts_too_early(step, seconds, give_up):
 @answers.wrong("ten times as long as allowed")
 def no_watch(step, seconds, give_up):
     return lambda *arguments: jax.block_until_ready(step(*arguments))
+
+
+@answers.wrong("The timer is no daemon")
+def no_daemon(step, seconds, give_up):
+    def watched(*arguments):
+        timer = threading.Timer(seconds, give_up)
+        timer.start()
+        try:
+            return jax.block_until_ready(step(*arguments))
+        finally:
+            timer.cancel()
+
+    return watched
 
 
 @answers.wrong("return what it returns")
