@@ -17,19 +17,20 @@ def code():
 def test_the_counts_of_one_place_are_those_of_the_whole(code):
     text = code["text"][1000:1300]
     whole = code["chances"](text)
-    for i in (5, 50, 299):
+    for i in (0, 1, 5, 6, 7, 50, 299):
         one = code["counted"](text[:i])
         assert one[code["alphabet"].index(text[i])] == pytest.approx(whole[i], rel=1e-2)
         assert one.sum() == pytest.approx(1)
 
 
 def test_own_is_taken_out_of_each_count(code):
-    text, grams = code["text"], code["grams"]
+    text, grams, kinds = code["text"], code["grams"], code["kinds"]
     i = 12_345
     p = 1 / 95
-    for n in range(6):
+    for n in range(7):
         before = text[i - n : i]
-        p = (grams[before + text[i]] - 1 + 16 * p) / (grams[before] - 1 + 16)
+        weight = 4 + 4 * kinds[before]
+        p = (grams[before + text[i]] - 1 + weight * p) / (grams[before] - 1 + weight)
     assert code["chances"](text[: i + 1], own=1)[i] == pytest.approx(p, rel=1e-4)
 
 
