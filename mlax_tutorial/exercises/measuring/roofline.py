@@ -44,7 +44,13 @@ def check(roofline):
         arithmetic = [flops / rate for flops, _, _ in kernels]
         memory = [size / bandwidth for _, size, _ in kernels]
         expected = list(map(max, arithmetic, memory))
-        got = [float(predict(flops, size)) for flops, size, _ in kernels]
+        # As floats: an answer of JAX cannot take integers beyond int32.
+        given = [predict(float(flops), float(size)) for flops, size, _ in kernels]
+        if any(seconds is None for seconds in given):
+            raise Failed(
+                "The function that you returned gives None: is a `return` missing in it?", input=name
+            )
+        got = list(map(float, given))
         if _near(got, expected):
             continue
         shown = {"input": {"measured": measured}, "expected": expected, "got": got}
