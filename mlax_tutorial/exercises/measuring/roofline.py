@@ -77,7 +77,7 @@ exercise = Exercise(
     title="A roofline of your own",
     stars=2,
     minutes=12,
-    why="Two measured kernels say what a machine can do, and a third is then predicted within a factor of 2, without being run.",
+    why="Two measured kernels say what a machine can do, and a third that waits for nothing else is predicted within a factor of 2, without being run.",
     hints=(
         "The roof has two numbers: the best FLOPs a second, and the best bytes a second, of all kernels that were measured.",
         "A kernel takes the longer of two times: its FLOPs at the best rate, and its bytes at the best bandwidth.",
