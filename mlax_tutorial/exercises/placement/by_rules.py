@@ -57,16 +57,18 @@ WHY = {
 }
 
 
-def check(by_rules):
-    mesh = AbstractMesh((32, 16), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
-    shapes = {
-        "head": {"kernel": leaf(64, 32)},
-        "scale": leaf(64),
-        "embed": leaf(50257, 64),
-        "table": leaf(64, 3),
-        "blocks": [{"kernel": leaf(64, 48), "bias": leaf(4)}, {"up": leaf(2, 64, 32), "bias": leaf(48)}],
-    }
-    got, expected = by_rules(shapes, mesh, list(RULES)), solution(shapes, mesh, RULES)
+SHAPES = {
+    "head": {"kernel": leaf(64, 32)},
+    "scale": leaf(64),
+    "embed": leaf(50257, 64),
+    "table": leaf(64, 3),
+    "blocks": [{"kernel": leaf(64, 48), "bias": leaf(4)}, {"up": leaf(2, 64, 32), "bias": leaf(48)}],
+}
+
+
+def _compare(by_rules, sizes, why):
+    mesh = AbstractMesh(sizes, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    got, expected = by_rules(SHAPES, mesh, list(RULES)), solution(SHAPES, mesh, RULES)
     if jax.tree.structure(got) != jax.tree.structure(expected):
         raise Failed("Return a tree like `shapes`, with a sharding in place of each leaf.", got=got)
     for (path, sharding), wanted in zip(
@@ -78,12 +80,15 @@ def check(by_rules):
                 "Each leaf becomes a `NamedSharding` of the mesh that was given.", input=name, got=sharding
             )
         if short(sharding.spec) != short(wanted.spec):
-            raise Failed(
-                WHY.get(name, "This leaf has another spec."),
-                input=name,
-                expected=str(wanted.spec),
-                got=str(sharding.spec),
-            )
+            raise Failed(why(name), input=name, expected=str(wanted.spec), got=str(sharding.spec))
+
+
+def check(by_rules):
+    _compare(by_rules, (32, 16), lambda name: WHY.get(name, "This leaf has another spec."))
+    other = (
+        "On a mesh of 6 times 4 devices a leaf has another spec: the sizes of its axes stand in `mesh.shape`."
+    )
+    _compare(by_rules, (6, 4), lambda name: other)
 
 
 exercise = Exercise(

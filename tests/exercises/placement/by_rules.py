@@ -89,6 +89,14 @@ def a_dict_of_paths(shapes, mesh, rules):
     return {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
 
 
+@answers.wrong("the sizes of its axes stand in `mesh.shape`")
+def sizes_written_down(shapes, mesh, rules):
+    def parts(entry):
+        return math.prod({"data": 32, "model": 16}[name] for name in named(entry))
+
+    return mapped(shapes, mesh, lambda name, leaf: even(leaf, first(rules, name), mesh, parts))
+
+
 # Right ones of unusual style
 
 
