@@ -8,7 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.nn.arrays import (
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked, optional, show
+from mlax_tutorial.nn.kinds import integer
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.numeric import (
     accumulator,
     is_array,
     is_floating,
@@ -17,10 +21,6 @@ from mlax_tutorial.nn.arrays import (
     key_bits,
     varying_like,
 )
-from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, optional, show
-from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.rules import integer
 
 
 def sample(key, logits, temperature=1.0, top_k: int | None = None, top_p=None):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.visits import browser
+from tools.site import browser
 
 
 def missing(reason):

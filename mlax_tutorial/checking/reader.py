@@ -5,6 +5,8 @@ import dis
 import functools
 import inspect
 import linecache
+import os
+import pathlib
 import re
 import textwrap
 import types
@@ -15,7 +17,9 @@ from mlax_tutorial.checking import limits
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
 from mlax_tutorial.inspection.retracing import underlying
-from mlax_tutorial.inspection.theirs import is_theirs
+
+_PACKAGE = pathlib.Path(__file__).parent.parent
+_LIBRARIES = tuple(str(pathlib.Path(module.__file__).parent) + os.sep for module in (ast, jax))
 
 waits = False  # whether to wait for what a function returns: where a program that hangs would be taken for the next answer's
 
@@ -105,21 +109,12 @@ def guard(function, name, note=lambda args, kwargs: None):
         if result is ... or result is NotImplemented:
             raise NotAttempted
         note(args, kwargs)
-        return jax.block_until_ready(result) if waits and _is_tree(result) else result
+        return jax.block_until_ready(result) if waits else result
 
     functools.update_wrapper(guarded, function, updated=())
     guarded.__name__ = getattr(function, "__name__", name)
     guarded.original = function
     return guarded
-
-
-def _is_tree(result):
-    """Whether JAX can flatten it: not a dict whose keys cannot be sorted, such as one from devices to bytes."""
-    try:
-        jax.tree.structure(result)
-    except ValueError:
-        return False
-    return True
 
 
 def make(cls, *args, **kwargs):
@@ -271,6 +266,17 @@ def _frames(traceback, ours):
             frames.append((traceback.tb_frame, traceback.tb_lineno))
         traceback = traceback.tb_next
     return frames
+
+
+@functools.cache
+def is_theirs(filename):
+    """Whether a file is the reader's: not Python's, not a library's, not the checker's."""
+    if filename.startswith("<frozen"):
+        return False
+    path = pathlib.Path(filename)
+    if _PACKAGE in path.parents or {"site-packages", "dist-packages"} & set(path.parts):
+        return False
+    return not filename.startswith(_LIBRARIES)
 
 
 # What was handed in

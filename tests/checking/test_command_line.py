@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from mlax_tutorial import __main__
-from mlax_tutorial.checking import progress
-from mlax_tutorial.exercises import catalog
+from mlax_tutorial.checking import catalog, progress
 
 
 def command(*arguments, answer="", **environment):

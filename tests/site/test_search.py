@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from sphinx.errors import ExtensionError
 
-from tools.site import search
-from tools.visits import browser, inspection
+from tools.site import browser, inspection, search
 
 LIMIT = 300_000  # bytes of index and texts, as they come over the wire
 QUOTED = 14  # pages of which there are excerpts

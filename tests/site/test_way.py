@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 
 from tools import project
-from tools.site import contents
-from tools.visits import browser
+from tools.site import browser, contents
 
 
 def listed(caption, *items):

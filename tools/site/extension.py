@@ -4,8 +4,6 @@ the contents, the search, a light theme.
 `_config.yml` loads it (`local_extensions`).
 """
 
-from tools.visits import pdf
-
 from . import (
     anchors,
     assets,
@@ -15,6 +13,7 @@ from . import (
     contents,
     exercises,
     pages,
+    pdf,
     predictions,
     reference,
     search,

@@ -441,7 +441,7 @@ def changes(layer):
             yield field.name, other
 
 
-def parameters_of(function):
+def signature(function):
     """The signature of a method, or None."""
     try:
         return inspect.signature(function)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.site import gallery
 from tests.site.gallery import pictures
-from tools.visits import browser
+from tools.site import browser
 
 
 def main():

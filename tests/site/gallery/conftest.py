@@ -3,7 +3,7 @@
 import pytest
 
 from tests.site import gallery as page_of_all
-from tools.visits import browser
+from tools.site import browser
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,0 @@
-"""JAX's strictest settings, for all tests of this folder."""
-
-from tests.settings import strict  # noqa: F401

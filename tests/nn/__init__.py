@@ -1,3 +1,0 @@
-"""Layers; compiled quickly."""
-
-QUICK_TO_COMPILE = True

@@ -1,3 +1,0 @@
-"""Optimizers; compiled quickly."""
-
-QUICK_TO_COMPILE = True

@@ -1,1 +1,0 @@
-"""What makes the data that the package brings."""
