@@ -44,7 +44,7 @@ class Law:
             if not isinstance(failure, Failed):
                 raise
             failure.reason = failure.message
-            failure.say_first(f"The law *{self.name}* is broken: {self.statement}")
+            failure.message = f"The law *{self.name}* is broken: {self.statement}\n{failure.message}"
             raise failure from None
 
 
@@ -154,7 +154,7 @@ def context(words):
     except Exception as error:
         failure = _theirs(error)
         if isinstance(failure, Raised):
-            failure.say_first(f"{words}:")
+            failure.message = f"{words}: {failure.message}"
         raise failure from None
 
 

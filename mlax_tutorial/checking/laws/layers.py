@@ -300,7 +300,7 @@ def _(subject):
     except Failed:
         return  # of no key's doing: another law will say so
     if isinstance(without, Failed):
-        without.say_first("In inference mode, without a key:")
+        without.message = f"In inference mode, without a key: {without.message}"
         raise without
     equal(
         with_key,

@@ -8,6 +8,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.autodiff._compare import compare
 
 
 def solution(loss, params, batch, rate):
@@ -40,8 +41,10 @@ def check(step):
     shown = {"input": "a `loss` of two parameters, `w` in float32 and `b` in bfloat16, and rate = 0.1"}
     _, value, extras = expected = solution(_line, params, batch, 0.1)
     got = step(loss, params, batch, 0.1)
-    asked = "Three things are asked for: `(params, value, extras)`."
-    checks.returned(got, "params", "value", "extras", lists=True, asked=asked, **shown)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    if not isinstance(got, (tuple, list)) or len(got) != 3:
+        raise Failed("Three things are asked for: `(params, value, extras)`.", got=got, **shown)
     if not calls:
         raise Failed("Your function does not call `loss`.")
     if len(calls) > 1:
@@ -78,7 +81,7 @@ def check(step):
         ((expected[0], extras, value), "Value and extras are in the wrong order."),
         (lambda: (expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
     ]
-    checks.same(got, expected, recognise=wrong, rtol=2e-3, atol=1e-4, **shown)
+    compare(got, expected, wrong, rtol=2e-3, atol=1e-4, **shown)
     other = step(_line, params, batch, jax.device_put(np.float32(0.1)))
     if other[0]["b"].dtype != jnp.bfloat16:
         raise Failed(

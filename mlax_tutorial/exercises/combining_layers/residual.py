@@ -145,7 +145,9 @@ def _refuses(Residual, x):
                 ) from None
         except Exception as error:
             failure = reader.as_theirs(error)
-            failure.say_first(f"For terms of shape {long} and {short} a `ValueError` is asked for.")
+            failure.message = (
+                f"For terms of shape {long} and {short} a `ValueError` is asked for. {failure.message}"
+            )
             raise failure from None
         else:
             raise Failed(

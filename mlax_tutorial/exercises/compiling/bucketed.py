@@ -1,7 +1,5 @@
 """Few programs for many lengths."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,7 +49,8 @@ def check(bucketed):
     ):
         seen.clear()
         call = bucketed(watched(function))
-        checks.returned(call)
+        if call is None:
+            raise Failed("Your function returned None: is a `return` missing?")
         if not callable(call):
             raise Failed("`bucketed` returns a function, of `(x, initial)`.", got=call)
         call = calls[function] = guard(call, "bucketed(function)")
@@ -69,8 +68,11 @@ def check(bucketed):
                 raise Failed("The function is called with real arrays, by Python: it is not jitted.")
             expected = jnp.float32(in_numpy(x.astype(np.float64), initial=initial))
             shown = f"{function.__name__} of {length} numbers, initial={initial}"
-            with checks.says(functools.partial(_why_not_bucketed, function, x, initial, got)):
+            try:
                 checks.same(got, expected, input=shown, rtol=1e-4)
+            except Failed as failure:
+                failure.message = f"{_why_not_bucketed(function, x, initial, got)}{failure.message}"
+                raise
         if len(seen) > 11:
             said = ", ".join(str(shape[0]) for shape, _ in seen[:12] if shape)
             raise Failed(
@@ -123,18 +125,18 @@ def check(bucketed):
             )
 
 
-def _why_not_bucketed(function, x, initial, got, failure):
+def _why_not_bucketed(function, x, initial, got):
     if not (isinstance(got, jax.Array) and got.shape == ()):
         return ""
     if np.allclose(got, initial):
-        return "Nothing takes part in the result: your mask is false for all numbers."
+        return "Nothing takes part in the result: your mask is false for all numbers.\n"
     if function is jnp.sum and np.allclose(got, x.sum(), rtol=1e-4):
-        return "`initial` does not count: hand it on to the function."
+        return "`initial` does not count: hand it on to the function.\n"
     if np.allclose(got, getattr(np, function.__name__)(x, initial=initial), rtol=1e-2):
-        return "Nearly: is something rounded to a smaller dtype?"
+        return "Nearly: is something rounded to a smaller dtype?\n"
     if function is jnp.sum and got < x.sum() + initial:
-        return "Not all numbers take part: pad to a size that is larger than the length, or equal to it."
-    return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts."
+        return "Not all numbers take part: pad to a size that is larger than the length, or equal to it.\n"
+    return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts.\n"
 
 
 exercise = Exercise(

@@ -37,7 +37,8 @@ def check(ready):
 
     with retracing.compilations() as compiled:
         serve = ready(function, sizes)
-    checks.returned(serve)
+    if serve is None:
+        raise Failed("Your function returned None: is a `return` missing?")
     if not callable(serve):
         raise Failed("`ready` returns a function, of `x`.", got=serve)
     shapes = sorted({shape for shape, traced, _ in seen if traced})

@@ -50,7 +50,8 @@ def check(run):
     with warnings.catch_warnings(record=True) as heard, mock.patch.object(jax, "jit", watch.jit(jax.jit)):
         warnings.simplefilter("always")
         got = run(step, state, watch.over(batches, traced))
-    checks.returned(got)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?")
     if not traced:
         raise Failed("Your function never calls `step`.")
     if not traced[0]:
@@ -96,11 +97,15 @@ def check(run):
             "donated or copied.",
         )
     twin = start(twice=True)
-    with checks.says(
-        'One array stands in the state under two names, `{"weights": w, "average": w}`, and it was donated twice: copy each leaf.',
-        about="twice",
-    ):
+    try:
         got = run(step, twin, iter(batches))
+    except Failed as failure:
+        if "twice" in failure.message:
+            failure.message = (
+                'One array stands in the state under two names, `{"weights": w, "average": w}`, and it was donated twice: copy each leaf.'
+                f"\n{failure.message}"
+            )
+        raise
     if twin["weights"].is_deleted():
         raise Failed("The caller's own state is deleted, where one array stands in it under two names.")
     checks.same(got, expected_of(start(twice=True), batches), input="one array under two names")

@@ -38,11 +38,15 @@ def check(pack):
     sequences = _made(LENGTHS)
     given = {"lengths": LENGTHS, "length": 8}
     expected = solution(sequences, 8)
-    got, names = pack([one.copy() for one in sequences], 8), ("tokens", "segments", "places")
-    asked = "Three arrays are asked for, `tokens, segments, places`."
-    checks.returned(got, *names, lists=True, asked=asked, input=given)
+    got = pack([one.copy() for one in sequences], 8)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?")
+    if not isinstance(got, (tuple, list)) or len(got) != 3:
+        raise Failed(
+            "Three arrays are asked for, `tokens, segments, places`.", input=given, got=type(got).__name__
+        )
     arrays = [np.asarray(array) for array in got]
-    for name, array in zip(names, arrays):
+    for name, array in zip(("tokens", "segments", "places"), arrays):
         if array.ndim != 2 or array.shape[1:] != (8,) or array.dtype.kind not in "iu":
             raise Failed(f"`{name}` should be integers of shape (rows, 8).", input=given, got=array)
     if len({array.shape for array in arrays}) > 1:

@@ -7,7 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, reader
 
 
 def solution(tree):
@@ -61,10 +61,11 @@ def _any_tree(function):
         (without, 'a dict with a (3, 5) "kernel" and None for its "bias"'),
         (partial, "`jax.tree_util.Partial(jnp.dot, array)`, a tree with one array, of shape (3, 4)"),
     ]:
-        with checks.says(
-            f"For JAX this is a tree, too: {described}. `jax.tree.leaves` finds the arrays in any."
-        ):
+        try:
             got = function(tree)
+        except reader.Raised as raised:
+            raised.message = f"For {described}: {raised.message}\nFor JAX that is a tree, too: `jax.tree.leaves` finds the arrays in any."
+            raise
         _compare_count(got, tree, described)
 
 
@@ -75,7 +76,8 @@ def _right_count(function, tree, described):
 def _compare_count(got, tree, described):
     leaves, expected = jax.tree.leaves(tree), solution(tree)
     shown = {"input": described, "expected": expected, "got": got}
-    checks.returned(got, **shown)
+    if got is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
     if np.ndim(got) or not np.issubdtype(np.asarray(got).dtype, np.integer):
         raise Failed(
             "One whole number is asked for, an integer. (`np.prod(())` is the float 1.0; `math.prod(())` is the integer 1.)",

@@ -57,7 +57,8 @@ def check(init_mlp):
 
 def _structure_of_params(params, sizes):
     shown = {"input": {"sizes": sizes}}
-    checks.returned(params, **shown)
+    if params is None:
+        raise Failed("Your function returned None: is a `return` missing?", **shown)
     if isinstance(params, tuple) and params and all(isinstance(layer, dict) for layer in params):
         raise Failed(
             "You return a tuple of dicts, and a list is asked for. To JAX they are different trees: `jax.tree.map` over "
