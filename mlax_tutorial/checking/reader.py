@@ -109,12 +109,21 @@ def guard(function, name, note=lambda args, kwargs: None):
         if result is ... or result is NotImplemented:
             raise NotAttempted
         note(args, kwargs)
-        return jax.block_until_ready(result) if waits else result
+        return jax.block_until_ready(result) if waits and _is_tree(result) else result
 
     functools.update_wrapper(guarded, function, updated=())
     guarded.__name__ = getattr(function, "__name__", name)
     guarded.original = function
     return guarded
+
+
+def _is_tree(result):
+    """Whether JAX can flatten it: not a dict whose keys cannot be sorted, such as one from devices to bytes."""
+    try:
+        jax.tree.structure(result)
+    except ValueError:
+        return False
+    return True
 
 
 def make(cls, *args, **kwargs):

@@ -37,6 +37,24 @@ def test_who_decides_where_a_computation_runs():
     assert ask(with_z, names="x y third fourth") == [*uncommitted, *committed, (2, True), (0, False)]
 
 
+def test_what_else_says_where_an_array_lives():
+    def said(code):
+        y, third, mesh = code["y"], code["third"], code["mesh"]
+        rows = jax.device_put(np.ones((4, 4)), NamedSharding(mesh, P("data")))
+        columns = jax.device_put(np.ones((4, 4)), NamedSharding(mesh, P(None, "data")))
+        found = [jax.device_put(np.ones(3)).committed, jnp.zeros(3, device=third).committed]
+        found += [jnp.zeros(4, device=NamedSharding(mesh, P("data"))).addressable_shards[0].data.shape]
+        for like in (lambda y: jnp.zeros_like(y, device=third), lambda y: 0 * y):
+            found += [jax.jit(like)(y).devices() == y.devices()]
+        found += [len((rows + columns).devices())]
+        try:
+            rows + y
+        except ValueError:
+            return found
+
+    assert ask(said, names="y third mesh") == [False, True, (1,), False, True, 4]
+
+
 def test_an_optimizer_s_state_that_jit_makes_lands_whole_on_one_device():
     def parts(code):
         weights = jax.device_put(jnp.ones((8, 4)), NamedSharding(code["mesh"], P("data")))
@@ -62,6 +80,21 @@ def test_only_an_aligned_buffer_is_shared():
 
     shared, copies = ask(batches, names="four_batches")
     assert shared == [[3] * 4, *[[0, 1, 2, 3]] * 4] and copies == [0, 1, 2, 3]
+
+
+def test_may_alias_does_not_make_a_copy_and_jnp_array_does():
+    def shared(code):
+        found = []
+        for put in (functools.partial(jax.device_put, may_alias=False), jnp.array):
+            memory = np.zeros(4096, np.uint8)
+            start = -memory.ctypes.data % 64
+            buffer = memory[start : start + 2048].view(np.float32)
+            array = jax.block_until_ready(put(buffer))
+            buffer[:] = 1
+            found.append(int(array[0]))
+        return found
+
+    assert ask(shared, names="four_batches") == [1, 0]
 
 
 def test_what_each_guard_refuses():
@@ -125,6 +158,16 @@ def test_what_the_spec_does_not_name_is_copied():
     assert of_cluster == (2048, 512)
 
 
+def test_a_donated_state_keeps_the_places_of_its_shards():
+    def kept(code):
+        state, addresses = code["born"], code["addresses"]
+        before = addresses(state)
+        new = jax.jit(lambda w: 0.9 * w, donate_argnums=0)(state)
+        return addresses(new) == before, len(set(before)), state.is_deleted()
+
+    assert ask(kept, names="born addresses") == (True, 4, True)
+
+
 def test_random_numbers_are_the_same_under_every_sharding():
     def drawn(code):
         draw, key = code["draw"], jax.random.key(7)
@@ -141,16 +184,18 @@ def test_random_numbers_are_the_same_under_every_sharding():
 def test_weights_that_wait_in_the_host_s_memory_compute_the_same():
     def computed(code):
         x = jax.random.normal(jax.random.key(0), (4, 256))
-        code["weights"] = [np.asarray(jax.random.normal(jax.random.key(i), (256, 256)) / 16) for i in range(8)]  # fmt: skip
+        code["weights"] = [np.array(jax.random.normal(jax.random.key(i), (256, 256)) / 16) for i in range(8)]  # fmt: skip
         with jax.default_matmul_precision("highest"):
-            out, most = code["streamed"](x)
+            code["seen"].clear()
+            out = code["streamed"](x)
+            most = max(code["seen"])
             fetched = wanted = x
             for w in code["weights"]:
                 fetched = code["layer"](jax.device_put(w, code["host"]), fetched)
                 wanted = jnp.tanh(wanted @ jnp.asarray(w))
         return np.asarray(wanted), np.asarray(out), np.asarray(fetched), most, fetched.sharding.memory_kind
 
-    wanted, out, fetched, most, kind = ask(computed, names="weights streamed layer host")
+    wanted, out, fetched, most, kind = ask(computed, names="weights streamed seen layer host")
     np.testing.assert_allclose(out, wanted, atol=1e-5)
     np.testing.assert_allclose(fetched, wanted, atol=1e-5)
     assert most == 2 * 256 * 256 * 4 and kind == "device"

@@ -74,6 +74,17 @@ def test_it_has_eight_devices_and_this_process_has_not(on_eight):
         assert on_eight(answer, is_28).status == PASSED
 
 
+def test_an_answer_may_be_a_dict_of_devices(on_eight):
+    """JAX cannot sort such keys, so it is not a tree that could be waited for."""
+
+    def check(function):
+        if function() != {device: 1 for device in jax.devices()}:
+            raise Failed("It is not one for each.")
+
+    assert on_eight(lambda: dict.fromkeys(jax.devices(), 1), check).status == PASSED
+    assert on_eight(lambda: {}, check).status == FAILED
+
+
 def test_one_process_serves_all_checks_and_chapters(on_eight):
     assert process(on_eight) == process(on_eight) != os.getpid()
     assert on_eight(shared_out, is_28, iterations=5).status == PASSED

@@ -66,6 +66,12 @@ book/names_and_text#imbalance-class-weights-and-balanced-accuracy: class imbalan
 book/objects#a-module-is-a-pytree: nn.module, module class, equinox, nnx
 book/placement#out-of-memory-jax-live-arrays-and-bytes-on-each-device: out of memory, oom, resource exhausted, memory leak, memory usage
 book/placement#does-jax-take-all-gpus: preallocate, preallocation, gpu memory preallocation
+book/measuring#the-roofline-arithmetic-or-memory: memory bound, compute bound, bandwidth bound
+book/measuring#five-benchmarks-that-mislead: benchmark is wrong, too fast to be true, page fault
+book/measuring#reading-compiled-hlo-as-text: read hlo, compiled text
+book/measuring#the-profiler-jax-profiler-trace: profiler, tensorboard profile, which operation is slow
+book/measuring#flops-of-a-transformer-by-formula: flops of a transformer, 6nd
+book/measuring#model-flop-utilization: mfu
 book/many_devices#does-jax-use-all-devices: multi gpu, multiple gpus, several gpus
 book/many_devices#four-layouts-of-one-model: data parallel, data parallelism, ddp, distributed training
 book/many_devices#tensor-parallelism-columns-then-rows: model parallel, model parallelism

@@ -29,6 +29,8 @@ def check(compact):
         raise Failed("Your function returned None: is a `return` missing?")
     if not (isinstance(got, tuple) and len(got) == 2):
         raise Failed("Return a pair: the positive elements, and how many there are.", got=got)
+    first = jax.device_put(np.float32([np.inf, -np.inf, 5, np.nan, 0, 1]))
+    eagerly = "without `jax.jit`"  # of the first case's size: what ran there is not compiled again
     cases = [
         ("", x, 4),
         ("one place for each", x, 3),
@@ -36,13 +38,20 @@ def check(compact):
         ("more places than elements", x, 8),
         ("no positive element", jax.device_put(-np.abs(x)), 3),
         ("only positive elements", jax.device_put(np.float32([2, 1, 3, 6, 5, 4])), 8),
+        ("infinity first", first, 8),
+        ("infinity last", jax.device_put(np.float32([3, -np.inf, 5, np.nan, 0, np.inf])), 8),
+        (f"{eagerly}, infinity first", first, 4),
+        (f"{eagerly}, more than places", jax.device_put(np.float32([2, 1, 3, 6, 5, 4])), 4),
         ("whole numbers", jax.device_put(np.int32([-1, 7, 2])), 3),
         ("half precision", jax.device_put(np.array([2, -1, 1.5], jnp.bfloat16)), 3),
     ]
     jitted = jax.jit(fresh(compact), static_argnums=1)
     for text, x, size in cases:
-        with under("`jax.jit`"):
-            values, count = got if not text else jitted(x, size)
+        if eagerly in text:
+            values, count = compact(x, size)
+        else:
+            with under("`jax.jit`"):
+                values, count = got if not text else jitted(x, size)
         expected, number = _expected(x, size)
         shown = {"x": x, "size": size}
         if jnp.shape(values) == expected.shape and values.dtype == x.dtype:
@@ -70,6 +79,22 @@ def check(compact):
 def _recognise(values, expected, x, shown):
     """What the left-over places hold, if not zeros; and another order."""
     got, count = np.asarray(values, np.float32), int(np.sum(np.asarray(expected) > 0))
+
+    def holds(chosen):
+        return np.array_equal(got, np.pad(chosen, (0, len(got)))[: len(got)], equal_nan=True)
+
+    numbers = np.asarray(x, np.float32)
+    if np.isnan(got).any():
+        raise Failed(
+            "NaN is no positive number: ask for `x > 0`, which is False there."
+            if holds(numbers[~(numbers <= 0)])
+            else "Infinity times 0 is NaN: do not multiply by a mask, choose with `jnp.where`.",
+            input=shown,
+            expected=expected,
+            got=values,
+        )
+    if np.isinf(numbers).any() and holds(numbers[(numbers > 0) & np.isfinite(numbers)]):
+        raise Failed("Infinity is positive, too.", input=shown, expected=expected, got=values)
     right = np.array_equal(got[:count], np.asarray(expected, np.float32)[:count])
     if right and got[count:].any():
         raise Failed(
@@ -79,8 +104,7 @@ def _recognise(values, expected, x, shown):
             expected=expected,
             got=values,
         )
-    x = np.asarray(x, np.float32)
-    if not right and np.array_equal(got, np.pad(x[x >= 0], (0, len(got)))[: len(got)]):
+    if not right and holds(numbers[numbers >= 0]):
         raise Failed(
             "An element that is 0 is taken for positive: ask for `x > 0`.",
             input=shown,

@@ -60,6 +60,22 @@ def check(guided):
     for weight, same in [(1.0, conditional), (0.0, without)]:
         got = guided(_denoise, weight)(x, sigma, label)
         checks.same(got, jnp.asarray(same), where=f"with a weight of {weight:.0f}", rtol=1e-4, atol=1e-4)
+    others = [
+        ("x", x[::-1] + 1, sigma, label),
+        ("sigma", x, jnp.float32(0.5), label),
+        ("label", x, sigma, (label + 1) % 10),
+    ]
+    for name, *arguments in others:  # one estimate may be kept from the first call, or both
+        wanted = solution(_denoise, 3.0)(*arguments)
+        got = made(*arguments)
+        if np.shape(got) == wanted.shape and not np.allclose(got, wanted, rtol=1e-4, atol=1e-4):
+            raise Failed(
+                f"The first call is right. The second, with another `{name}`, is not: an estimate is kept from the first one. Call "
+                "`denoise` twice in each call.",
+                expected=wanted,
+                got=got,
+            )
+        checks.same(got, wanted, where=f"with another {name}", rtol=1e-4, atol=1e-4)
 
     def traced(weight, x):
         return guided(_denoise, weight)(x, sigma, label)

@@ -54,6 +54,14 @@ def check(shares):
             got=got,
         )
     checks.same(got, jnp.asarray(_shares(reset), jnp.float32), input={"decays": reset}, rtol=1e-4, atol=1e-6)
+    if np.any(np.asarray(got)[:2]):
+        raise Failed(
+            "What comes before a decay of 0 counts nothing at all, and here it counts a little: a small number stands for the 0. "
+            "Multiply from the end; nothing has to be divided.",
+            input={"decays": reset},
+            expected=_shares(reset),
+            got=got,
+        )
     constant = np.full(5, 0.8, np.float32)
     got = shares(jnp.asarray(constant))
     if np.isclose(np.sum(got), 1, atol=1e-4):

@@ -90,8 +90,36 @@ def check(PostNorm):
         if np.allclose(y, wrong, atol=1e-4):
             if said:
                 raise Failed(said, input={"x": x}, expected=wanted[0], got=y)
+            _inputs(fwd, block, x, trainables)
             return _drops(PostNorm, x, trainables, mask)
     raise Failed("The output is wrong.", input={"x": x}, expected=wanted[0], got=y)
+
+
+def _inputs(fwd, block, x, trainables):
+    """Not the mask alone: all that attention can be given reaches it."""
+    given = {
+        "bias": jnp.asarray(np.cos(np.arange(50.0) * 2.3).reshape(2, 5, 5), jnp.float32),
+        "segments": jnp.array([0, 0, 1, 1, 1]),
+        "context": x[:, ::-1] * 2,
+    }
+    own = _Own(8, heads=2)
+    one, wanted = _both(fwd, own.fwd, x, trainables, given)
+    if np.allclose(one, wanted, atol=1e-4):
+        return
+    for name in given:  # which of them it is
+        got, wanted = _both(fwd, own.fwd, x, trainables, {name: given[name]})
+        if not np.allclose(got, wanted, atol=1e-4):
+            raise Failed(
+                f"The mask reaches attention, and `{name}` does not. `inputs` may hold more than a mask: hand all of it on, "
+                "`call.attention(x, **inputs)`.",
+                expected=wanted,
+                got=got,
+            )
+    raise Failed("With several inputs at once the output is wrong.", input=given, expected=wanted, got=one)
+
+
+def _both(fwd, own, x, trainables, given):
+    return jax.jit(lambda x, t: [f(x, t, (), **given)[0] for f in (fwd, own)])(x, trainables)
 
 
 def _drops(PostNorm, x, trainables, mask):

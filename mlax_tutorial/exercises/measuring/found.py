@@ -46,6 +46,8 @@ def check(given):
             25: "A float32 has 4 bytes.",
         },
     }  # fmt: skip
+    if isinstance(given, dict):  # a name may keep its sign
+        given = {key: value.lstrip("%") if isinstance(value, str) else value for key, value in given.items()}
     checks.answers(given, solution, why)
 
 
@@ -55,7 +57,7 @@ exercise = Exercise(
     minutes=12,
     why="The compiled text is what runs: an operation of a profile has its name there, and beside it its shapes, from which cost follows.",
     hints=(
-        "Begin at ENTRY. Each line there that is no parameter runs by itself: it reads its operands and writes its result.",
+        "Begin at ENTRY. Here each line that is no parameter runs by itself: it reads its operands and writes its result.",
         "A product costs 2 FLOPs for each element of its result and each element of the axis that it sums over.",
         "The bytes of `ynn_fusion`: 4 times (64 times 512, and 512 times 16, and 64 times 16). Round to the nearest whole number.",
     ),

@@ -44,7 +44,13 @@ def check(roofline):
         arithmetic = [flops / rate for flops, _, _ in kernels]
         memory = [size / bandwidth for _, size, _ in kernels]
         expected = list(map(max, arithmetic, memory))
-        got = [float(predict(flops, size)) for flops, size, _ in kernels]
+        # As floats: an answer of JAX cannot take integers beyond int32.
+        given = [predict(float(flops), float(size)) for flops, size, _ in kernels]
+        if any(seconds is None for seconds in given):
+            raise Failed(
+                "The function that you returned gives None: is a `return` missing in it?", input=name
+            )
+        got = list(map(float, given))
         if _near(got, expected):
             continue
         shown = {"input": {"measured": measured}, "expected": expected, "got": got}
@@ -71,7 +77,7 @@ exercise = Exercise(
     title="A roofline of your own",
     stars=2,
     minutes=12,
-    why="Two measured kernels say what a machine can do, and a third is then predicted within a factor of 2, without being run.",
+    why="Two measured kernels say what a machine can do, and a third that waits for nothing else is predicted within a factor of 2, without being run.",
     hints=(
         "The roof has two numbers: the best FLOPs a second, and the best bytes a second, of all kernels that were measured.",
         "A kernel takes the longer of two times: its FLOPs at the best rate, and its bytes at the best bandwidth.",

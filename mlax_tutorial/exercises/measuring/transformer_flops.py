@@ -87,7 +87,7 @@ exercise = Exercise(
     title="FLOPs of a transformer, by a formula",
     stars=2,
     minutes=15,
-    why="Nearly all FLOPs of a transformer are products, so six of them give the cost of any model, before there is a line of code.",
+    why="Nearly all FLOPs of a transformer are in products, so their sizes give the cost of any model, before there is a line of code.",
     hints=(
         "A product with a kernel of (n, m) costs 2 n m for each token. Begin with the four projections of a layer.",
         "Attention: each token's scores with `length` keys cost 2 length width, over all heads together; the weighted sum of values as much again.",

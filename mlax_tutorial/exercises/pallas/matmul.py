@@ -62,6 +62,21 @@ def check(matmul):
         raise Failed("This is the first block's product alone.", input=given)
     if error(wanted) > 1e-2:
         raise Failed("The product is wrong.", input=given, expected=wanted.astype(np.float32), got=got)
+    a, b = (
+        np.concatenate([x[:, :128], x[:, 128:256]]),
+        y[:128],
+    )  # other sizes: two blocks of rows, one step of k
+    other = _twice.interpreted(matmul, a, b)
+    _twice.array(other, (256, 256), jnp.bfloat16, x=a, y=b)
+    wanted_other = np.float64(a) @ np.float64(b)
+    if not np.abs(np.float64(other) - wanted_other).max() < 1e-2 * np.abs(wanted_other).max():
+        raise Failed(
+            "Right with four steps of k, and wrong with one: is a number of steps, or of blocks, written down as a constant? The last step is "
+            "`pl.num_programs(2) - 1`.",
+            input={"x": a, "y": b},
+            expected=wanted_other.astype(np.float32),
+            got=other,
+        )
     narrow = jax.eval_shape(functools.partial(matmul, interpret=True), x, y[:, :128])
     if narrow.shape != (128, 128):
         raise Failed(f"For a y of 128 columns the result has the shape {narrow.shape}, and not (128, 128).")

@@ -44,6 +44,25 @@ def solution(x, scale, interpret=True):
     return norm(x, scale)
 
 
+def _other_width(rms_norm, gradient):
+    """With 384 features and 32 rows, forward and backward, against the formulas."""
+    x, scale, g = _twice.normal(3, 32, 384), 1 + _twice.normal(4, 1, 384) / 2, _twice.normal(5, 32, 384)
+    got = _twice.interpreted(lambda *args, interpret: (rms_norm(*args, interpret=interpret), *gradient(*args, g, interpret=interpret)), x, scale)  # fmt: skip
+    a, s, h = map(np.float64, (x, scale, g))
+    r = 1 / np.sqrt((a * a).mean(axis=-1, keepdims=True) + 1e-6)
+    dscale, h = (h * a * r).sum(axis=0, keepdims=True), h * s
+    wanted = a * r * s, h * r - a * r**3 * (h * a).mean(-1, keepdims=True), dscale
+    for name, one, other in zip(("result", "gradient by x", "gradient by `scale`"), got, wanted, strict=True):
+        if not _twice.close(one, other, 1e-3):
+            raise Failed(
+                f"Right for 16 rows of 128 features; for 32 rows of 384 the {name} is wrong. Is a size written down as a constant, for "
+                "the mean, say? Take it from the shape of x.",
+                input={"x": x, "scale": scale},
+                expected=other.astype(np.float32),
+                got=one,
+            )
+
+
 def check(rms_norm):
     x, scale, g = _twice.normal(0, 16, 128), 1 + _twice.normal(1, 1, 128) / 2, _twice.normal(2, 16, 128)
     x = x * np.geomspace(0.01, 3, 16, dtype=np.float32)[:, None]  # where 1e-6 counts, and where it does not
@@ -87,6 +106,13 @@ def check(rms_norm):
         if _twice.close(dx, h * r):
             raise Failed("In the gradient by x, the root mean square is taken for a constant. It depends on x: a second term is missing.", input=given)  # fmt: skip
         raise Failed("The gradient by x is wrong.", input=given, expected=h * r - a * r**3 * (h * a).mean(-1, keepdims=True), got=dx)  # fmt: skip
+
+    def slope(x, scale, g, interpret):
+        return jax.grad(lambda x, s: (rms_norm(x, s, interpret=interpret) * g).sum(), argnums=(0, 1))(
+            x, scale
+        )
+
+    _other_width(rms_norm, slope)
     _twice.legal(rms_norm, x, scale, what="The forward pass")
     _twice.legal(
         gradient, x, scale, kernels=2, what="The gradient",

@@ -21,29 +21,31 @@ def solution(tree):
 
 
 def check(live_bytes):
-    devices = jax.devices("cpu")[:2]
-    mesh = jax.make_mesh((len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices)
+    devices = jax.devices()
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     last = devices[-1]
     one = jax.device_put(jnp.zeros(10), devices[0])
     half = jax.device_put(jnp.zeros((4, 3), jnp.float16), last)
-    rows = jax.device_put(jnp.zeros((8, 5)), NamedSharding(mesh, P("data")))
+    rows = jax.device_put(jnp.zeros((8, 5)), NamedSharding(mesh, P(("data", "model"))))
+    both = jax.device_put(jnp.zeros((8, 5)), NamedSharding(mesh, P("data")))
     copied = jax.device_put(jnp.zeros((8, 5)), NamedSharding(mesh, P()))
     trees = {
         "an array of 10 numbers on one device": [one],
         "two arrays on two devices": {"a": one, "b": (half, None)},
-        "an array whose rows are divided over two devices": rows,
-        "an array that is copied to both devices": (copied,),
+        "an array whose rows are divided over eight devices": rows,
+        "an array that is copied to all devices": (copied,),
+        "an array whose rows are divided over one axis of a mesh of 4 × 2": both,
         "the same array twice": {"weights": rows, "head": rows},
         "two arrays with the same numbers": [one, jax.device_put(jnp.zeros(10), devices[0])],
         "an array beside a NumPy array and a number": [one, np.zeros(100, np.float32), 3.0],
-        "all of them": [one, half, rows, copied, one, np.zeros(3)],
+        "all of them": [one, half, rows, both, copied, one, np.zeros(3)],
     }
     mistakes = {
-        "an array that is copied to both devices": "An array that is copied takes its whole size on *each* device. `nbytes` of the array counts it once; its `addressable_shards` tell.",
+        "an array that is copied to all devices": "An array that is copied takes its whole size on *each* device. `nbytes` of the array counts it once; its `addressable_shards` tell.",
         "the same array twice": "An array that stands in the tree twice takes its memory once.",
         "two arrays with the same numbers": "Arrays that only look alike take memory each: tell them apart by `id`.",
         "an array beside a NumPy array and a number": "NumPy arrays and Python numbers are on the host: they take nothing on a device.",
-        "an array whose rows are divided over two devices": "Each device has half of the rows, so half of the bytes.",
+        "an array whose rows are divided over eight devices": "Each device has an eighth of the rows, so an eighth of the bytes.",
     }
     for what, tree in trees.items():
         got, expected = live_bytes(tree), solution(tree)
@@ -71,4 +73,5 @@ exercise = Exercise(
     ),
     solution=solution,
     check=check,
+    devices=8,
 )

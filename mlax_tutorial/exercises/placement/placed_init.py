@@ -21,27 +21,46 @@ def solution(init, key, mesh, rule):
 
 
 def check(placed_init):
-    devices = jax.devices("cpu")[:2]
-    mesh = jax.make_mesh((len(devices),), ("data",), axis_types=(AxisType.Auto,), devices=devices)
+    mesh = jax.make_mesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
     eager = []
 
     def init(key):
         first, last = jax.random.split(key)
         if not isinstance(first, jax.core.Tracer):
             eager.append(True)
-        hidden = {"kernel": jax.random.normal(first, (6, 4)), "bias": jnp.zeros(4)}
+        hidden = {"kernel": jax.random.normal(first, (8, 4)), "bias": jnp.zeros(4)}
         return hidden, [jax.random.uniform(last, (4, 2), jnp.float16)]
 
-    moved, device_put = [], jax.device_put
+    moved, passed_on, device_put, jit = [], [], jax.device_put, jax.jit
+
+    def whole(tree):
+        return [
+            leaf
+            for leaf in jax.tree.leaves(tree)
+            if isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
+            if leaf.shape == (8, 4) and leaf.sharding.shard_shape(leaf.shape) == (8, 4)
+        ]
 
     def put(x, *args, **options):
-        arrays = [leaf for leaf in jax.tree.leaves(x) if isinstance(leaf, jax.Array)]
-        moved.extend(
-            leaf
-            for leaf in arrays
-            if not isinstance(leaf, jax.core.Tracer) and leaf.sharding.shard_shape(leaf.shape) == (6, 4)
-        )
+        moved.extend(whole(x))
         return device_put(x, *args, **options)
+
+    class Watched:
+        """A jitted function; what it is given must not be whole on a device."""
+
+        def __init__(self, jitted):
+            self.jitted = jitted
+
+        def __call__(self, *args, **options):
+            passed_on.extend(whole((args, options)))
+            return self.jitted(*args, **options)
+
+        def __getattr__(self, name):
+            return getattr(self.jitted, name)
+
+    def watched(*args, **options):
+        made = jit(*args, **options)
+        return Watched(made) if args else made
 
     asked = []
 
@@ -49,12 +68,12 @@ def check(placed_init):
         asked.append((path, tuple(shape)))
         if path.endswith("['kernel']"):
             return P("data")
-        return P(None, "data") if len(shape) == 2 else P()
+        return P(None, "model") if len(shape) == 2 else P()
 
     key = jax.random.key(3)
     expected = jax.jit(init)(key)
     eager.clear()
-    with mock.patch.object(jax, "device_put", put):
+    with mock.patch.object(jax, "device_put", put), mock.patch.object(jax, "jit", watched):
         got = placed_init(init, key, mesh, rule)
     if eager:
         raise Failed(
@@ -65,8 +84,12 @@ def check(placed_init):
             "The leaves are moved by `jax.device_put` after they were made: until then the whole tree is on one device. Make them under their shardings, "
             "by `jax.jit(init, out_shardings=…)`."
         )
+    if passed_on:
+        raise Failed(
+            "The whole tree goes into another jitted function, so it was made on one device first. Give `out_shardings` to the function that makes it."
+        )
     checks.same(got, expected, rtol=1e-6, atol=1e-6)
-    wanted = {"[0]['bias']": P(), "[0]['kernel']": P("data"), "[1][0]": P(None, "data")}
+    wanted = {"[0]['bias']": P(), "[0]['kernel']": P("data"), "[1][0]": P(None, "model")}
     if {path for path, _ in asked} != set(wanted):
         raise Failed(
             "`rule` is to be asked once for each leaf, with its path as `jax.tree_util.keystr(path)` makes it.",
@@ -97,4 +120,5 @@ exercise = Exercise(
     ),
     solution=solution,
     check=check,
+    devices=8,
 )

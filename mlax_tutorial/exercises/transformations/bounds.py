@@ -77,6 +77,9 @@ def check(bounds):
         "Center and radius: $cW$ and $r|W|$."
     )
     inside = "Go into the program that the equation holds, with the intervals of its inputs."
+    known = "Whether a matrix is known, its interval tells: of width zero, wherever it comes from."
+    computed = f"A matrix that is computed from constants is known, too. {known}"
+    handed = f"Inside of a program the matrix may be an input, and still be known. {known}"
     three = (low, high)
 
     def column(x):
@@ -104,6 +107,11 @@ def check(bounds):
         "x @ w of 16 inputs": (lambda x: x @ wide, array(*-ones), array(*ones), matrix),
         "a network, jnp.tanh(x @ w) @ v": (lambda x: jnp.tanh(x @ inner) @ outer, *three, matrix),
         "a network with relu": (lambda x: jax.nn.relu(x @ inner + 0.5) @ outer, *three, matrix),
+        "x @ jnp.exp(w), a matrix that is computed": (lambda x: x @ jnp.exp(w), *three, computed),
+        "(w.T - 1) @ x, a matrix that is computed": (lambda x: jnp.dot(rows - 1, x), *three, computed),
+        "a jitted function of x and w, x @ w": (lambda x: jax.jit(jnp.dot)(x, w), *three, handed),
+        "a jitted function of w.T and x, with the matrix first": (lambda x: jax.jit(jnp.dot)(rows, x), *three, handed),
+        "a jitted function of x and w, x @ -w": (lambda x: jax.jit(lambda x, w: x @ -w)(x, w), *three, computed),
         "x as a column, lax.reshape(x, (3, 1))": (lambda x: lax.reshape(x, (3, 1)), *three, ""),
         "x twice, lax.broadcast_in_dim(x, (2, 3), (1,))": (lambda x: lax.broadcast_in_dim(x, (2, 3), (1,)), *three, ""),
         "a column times a row, each broadcast from x": (lambda x: column(x) * row(x), *three, four),

@@ -81,6 +81,7 @@ def check(draws):
         return jax.random.normal(key, (4,))
 
     noisy.defjvp(lambda keys, _: (noisy(*keys), jnp.zeros(4)))
+    gamma = "`random_gamma` is left out: it has a generator of its own."
     scan = "The body of a scan is recorded once, and runs `length` times."
     any_depth = (
         "Go into whatever equation holds a program; `jaxprs.subjaxprs` finds them by their kind, not by name."
@@ -90,6 +91,9 @@ def check(draws):
         "jax.random.bits(key, (2, 5))": (lambda key: jax.random.bits(key, (2, 5)), (key,), "Each element of the result of `random_bits` is a draw."),
         "jax.random.bits(key, (3,), 'uint8')": (lambda key: jax.random.bits(key, (3,), "uint8"), (key,), "A draw is an element, of however many bits."),
         "jax.random.split(key, 7)": (lambda key: jax.random.split(key, 7), (key,), "To split a key draws nothing."),
+        "jax.random.gamma(key, x)": (lambda key, x: jax.random.gamma(key, x), (key, x), gamma),
+        "jax.random.gamma(key, x), and a normal of 3": (lambda key, x: (jax.random.gamma(key, x), jax.random.normal(key, (3,))), (key, x), gamma),
+        "jax.random.beta(key, 1.0, x)": (lambda key, x: jax.random.beta(key, 1.0, x), (key, x), gamma),
         "x + 1, without a key": (lambda x: x + 1, (x,), "Nothing random happens here."),
         "normal of 3 and uniform of 4, with two keys": (both, (key,), "All draws count."),
         "a mask of x, jax.random.bernoulli(key, 0.5, x.shape)": (lambda key, x: jax.random.bernoulli(key, 0.5, x.shape) * x, (key, x), "A mask of four is four draws, whatever becomes of them."),

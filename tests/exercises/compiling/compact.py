@@ -97,3 +97,90 @@ def always_float32(x, size):
 @answers.wrong()
 def not_zero(x, size):
     return solution(jnp.abs(x), size)
+
+
+@answers.wrong("do not multiply by a mask")
+def by_a_product(x, size):  # infinity times 0 is NaN, though under jit XLA makes a choice of this product
+    count = jnp.sum(x > 0)
+    mask = (jnp.arange(size) < count).astype(x.dtype)
+    return x[jnp.flatnonzero(x > 0, size=size)] * mask, count
+
+
+@answers.wrong("do not multiply by a mask")
+def by_a_product_of_numbers(x, size):
+    count = jnp.sum(x > 0)
+    mask = jnp.where(jnp.arange(size) < count, 1, 0).astype(x.dtype)
+    return x[jnp.flatnonzero(x > 0, size=size)] * mask, count
+
+
+@answers.wrong("do not multiply by a mask")
+def sorted_products(x, size):
+    order = jnp.argsort(~(x > 0), stable=True)
+    mask = (x > 0).astype(x.dtype)
+    return jnp.pad((x * mask)[order], (0, size))[:size], jnp.sum(x > 0)
+
+
+@answers.wrong("do not multiply by a mask")
+def by_a_matrix(x, size):
+    places = jnp.cumsum(x > 0) - 1
+    chosen = (places == jnp.arange(size)[:, None]) & (x > 0)
+    return (chosen.astype(x.dtype) @ x).astype(x.dtype), jnp.sum(x > 0)
+
+
+@answers.wrong("NaN is no positive number")
+def not_negative(x, size):
+    places = jnp.flatnonzero(~(x <= 0), size=size, fill_value=len(x))
+    return x.at[places].get(mode="fill", fill_value=0), jnp.sum(~(x <= 0))
+
+
+@answers.wrong("Infinity is positive")
+def finite_ones(x, size):
+    found = (x > 0) & jnp.isfinite(x)
+    places = jnp.flatnonzero(found, size=size, fill_value=len(x))
+    return x.at[places].get(mode="fill", fill_value=0), jnp.sum(found)
+
+
+@answers.wrong()
+def without_nan(x, size):
+    values, count = solution(x, size)
+    return jnp.nan_to_num(values), count
+
+
+@answers.wrong("those that are dropped, too")
+def clipped_without_jit(x, size):
+    values, count = solution(x, size)
+    if not isinstance(count, jax.core.Tracer) and count > size:
+        count = jnp.int32(size)
+    return values, count
+
+
+@answers.wrong("The shape is wrong")
+def by_a_boolean_without_jit(x, size):
+    try:
+        found = x[x > 0]
+    except jax.errors.NonConcreteBooleanIndexError:
+        return solution(x, size)
+    return jnp.pad(found, (0, max(0, size - len(found)))), jnp.sum(x > 0)
+
+
+@answers.right
+def by_a_matrix_of_choices(x, size):
+    places = jnp.cumsum(x > 0) - 1
+    chosen = (places == jnp.arange(size)[:, None]) & (x > 0)
+    return jnp.where(chosen, x, 0).sum(axis=1).astype(x.dtype), jnp.sum(x > 0)
+
+
+@answers.right
+def by_a_scatter_of_sums(x, size):
+    places = jnp.where(x > 0, jnp.cumsum(x > 0) - 1, size)
+    return jnp.zeros(size, x.dtype).at[places].add(x, mode="drop"), jnp.sum(x > 0)
+
+
+@answers.right
+def by_a_scan(x, size):
+    def step(carry, value):
+        values, count = carry
+        put = values.at[count].set(value, mode="drop")
+        return (jnp.where(value > 0, put, values), count + (value > 0)), None
+
+    return jax.lax.scan(step, (jnp.zeros(size, x.dtype), jnp.int32(0)), x)[0]

@@ -82,3 +82,36 @@ def by_vmap(denoise, weight):
         return conditional + (weight - 1) * (conditional - without)
 
     return made
+
+
+def keeping(which, by=lambda x, sigma, label: 0):
+    def guided(denoise, weight):
+        kept = {}
+
+        def once(name, x, sigma, label):
+            place = (name, by(x, sigma, label))
+            if name not in which:
+                return denoise(x, sigma, label)
+            if place not in kept:
+                kept[place] = denoise(x, sigma, label)
+            return kept[place]
+
+        def made(x, sigma, label):
+            without = once("without", x, sigma, jnp.full_like(label, 10))
+            return without + weight * (once("with", x, sigma, label) - without)
+
+        return made
+
+    return guided
+
+
+answers.wrong("an estimate is kept from the first one")(keeping(["without"]))
+answers.wrong("an estimate is kept from the first one")(keeping(["with"]))
+answers.wrong("an estimate is kept from the first one")(keeping(["with", "without"]))
+answers.wrong("an estimate is kept from the first one")(
+    keeping(["without"], lambda x, sigma, label: str(sigma))
+)
+answers.wrong("an estimate is kept from the first one")(keeping(["without"], lambda x, sigma, label: str(x)))
+answers.wrong("an estimate is kept from the first one")(
+    keeping(["with"], lambda x, sigma, label: f"{x} {sigma}")
+)

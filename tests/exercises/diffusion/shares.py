@@ -104,3 +104,24 @@ def by_gradient(decays):
         )[0]
 
     return jax.grad(average)(jnp.zeros_like(decays))
+
+
+def by_division(instead):
+    def shares(decays):
+        whole = jnp.cumprod(instead(decays))
+        return (1 - decays) * whole[-1] / whole
+
+    return shares
+
+
+answers.wrong("a small number stands for the 0")(by_division(lambda decays: jnp.maximum(decays, 1e-6)))
+answers.wrong("a small number stands for the 0")(
+    by_division(lambda decays: jnp.where(decays == 0, 1e-7, decays))
+)
+answers.wrong("a small number stands for the 0")(by_division(lambda decays: decays + 1e-7))
+
+
+@answers.right
+def by_logarithms(decays):
+    later = jnp.append(jnp.log(decays)[1:], 0.0)
+    return (1 - decays) * jnp.exp(jnp.cumsum(later[::-1])[::-1])

@@ -119,3 +119,33 @@ class OneFunctionForBoth(nn.TransformerBlock):
             return norm(call.drop(layer(x, **inputs)) + x)
 
         return part(call.mlp, call.mlp_norm, part(call.attention, call.attention_norm, x, **inputs))
+
+
+def handing_on(*names):
+    class HandsOn(nn.TransformerBlock):
+        def forward(self, call, x, **inputs):
+            some = {name: inputs[name] for name in names if name in inputs}
+            y = call.attention_norm(x + call.drop(call.attention(x, **some)))
+            return call.mlp_norm(y + call.drop(call.mlp(y)))
+
+    return HandsOn
+
+
+answers.wrong("`bias` does not")(handing_on("mask"))
+answers.wrong("`bias` does not")(handing_on("mask", "segments", "context"))
+answers.wrong("`segments` does not")(handing_on("mask", "bias"))
+answers.wrong("`context` does not")(handing_on("mask", "bias", "segments"))
+
+
+@answers.wrong("`bias` does not")
+class MaskByName(nn.TransformerBlock):
+    def forward(self, call, x, mask=None, **inputs):
+        y = call.attention_norm(x + call.drop(call.attention(x, mask=mask)))
+        return call.mlp_norm(y + call.drop(call.mlp(y)))
+
+
+@answers.right
+class MaskAndTheRest(nn.TransformerBlock):
+    def forward(self, call, x, mask=None, **inputs):
+        y = call.attention_norm(x + call.drop(call.attention(x, mask=mask, **inputs)))
+        return call.mlp_norm(y + call.drop(call.mlp(y)))

@@ -3,6 +3,7 @@
 import statistics
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.exercises.measuring.benchmark import exercise
@@ -157,6 +158,32 @@ def drops_the_first(make, step, clock, repeats):
         jax.block_until_ready(step(x))
         times[-1] += clock()
     return sorted(times[1:])[repeats // 2]
+
+
+def _timed(make, step, clock, repeats):
+    wait(step(wait(make())))
+    times = []
+    for _ in range(repeats):
+        x = wait(make())
+        start = clock()
+        wait(step(x))
+        times.append(clock() - start)
+    return times
+
+
+@answers.right
+def minimum_by_numpy(make, step, clock, repeats):
+    return np.min(_timed(make, step, clock, repeats))
+
+
+@answers.right
+def median_by_jax(make, step, clock, repeats):
+    return jnp.median(jnp.array(_timed(make, step, clock, repeats)))
+
+
+@answers.wrong("Return one number")
+def nothing(make, step, clock, repeats):
+    _timed(make, step, clock, repeats)
 
 
 answers.equivalent(

@@ -29,6 +29,8 @@ answers.right(
     {name: np.int64(value) if isinstance(value, int) else value for name, value in solution.items()}
 )
 
+answers.right({name: f"%{value}" if isinstance(value, str) else value for name, value in solution.items()})
+
 # The same from the text, and from the program that it was compiled from.
 
 

@@ -1,5 +1,6 @@
 """Answers to the exercise measuring.roofline."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.exercises.measuring.roofline import exercise
@@ -75,6 +76,16 @@ def numbers(measured):
     return roof(measured)
 
 
+@answers.wrong("is a `return` missing")
+def nothing(measured):
+    rate, bandwidth = roof(measured)
+
+    def predict(flops, size):
+        max(flops / rate, size / bandwidth)
+
+    return predict
+
+
 # Right ones of unusual style
 
 
@@ -89,3 +100,10 @@ def by_inverses(measured):
     flop = min(seconds / flops for flops, _, seconds in measured)
     byte = min(seconds / size for _, size, seconds in measured)
     return lambda flops, size: np.maximum(flops * flop, size * byte)
+
+
+@answers.right
+def by_jax(measured):
+    flops, size, seconds = jnp.array(measured, jnp.float32).T
+    rate, bandwidth = (flops / seconds).max(), (size / seconds).max()
+    return lambda flops, size: jnp.maximum(flops / rate, size / bandwidth)

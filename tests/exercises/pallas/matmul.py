@@ -57,6 +57,21 @@ def written_too_early(x, y, interpret=True):
     return product(x, y, interpret, write=lambda k: k == 0)
 
 
+@answers.wrong("Right with four steps of k, and wrong with one")
+def last_step_is_three(x, y, interpret=True):
+    return product(x, y, interpret, write=lambda k: k == 3)
+
+
+@answers.wrong("Right with four steps of k, and wrong with one")
+def from_the_third_step_on(x, y, interpret=True):
+    return product(x, y, interpret, write=lambda k: k >= 3)
+
+
+@answers.right
+def written_at_each_step(x, y, interpret=True):
+    return product(x, y, interpret, write=lambda k: k >= 0)
+
+
 @answers.wrong("rounded to bfloat16 at each step")
 def sums_in_bfloat16(x, y, interpret=True):
     return product(x, y, interpret, dtype=jnp.bfloat16)

@@ -22,7 +22,7 @@ def divides_evenly(tree):
     return counted
 
 
-@answers.wrong("so half of the bytes")
+@answers.wrong("so an eighth of the bytes")
 def whole_on_each(tree):
     counted = {}
     for leaf in leaves_of(tree):

@@ -34,6 +34,13 @@ def moved_after_jit(init, key, mesh, rule):
     return jax.device_put(tree, shardings(tree, mesh, rule))
 
 
+@answers.wrong("goes into another jitted function")
+def moved_by_an_identity(init, key, mesh, rule):
+    tree = jax.jit(init)(key)
+    places = shardings(jax.eval_shape(init, key), mesh, rule)
+    return jax.jit(lambda tree: tree, out_shardings=places)(tree)
+
+
 @answers.wrong("does not live where the rule says")
 def copied_everywhere(init, key, mesh, rule):
     shardings(jax.eval_shape(init, key), mesh, rule)

@@ -12,6 +12,19 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
+class Everything:
+    """The names of all that begins with `random`, apart from what only handles keys."""
+
+    def __contains__(self, name):
+        return name.startswith("random") and name.split("_")[1] not in (
+            "split",
+            "seed",
+            "wrap",
+            "unwrap",
+            "fold",
+        )
+
+
 def by(size=None, names=("random_bits",), loops=True, branch=max, enters=lambda name: True):
     """Wrong answers: something else is counted, or not everything."""
     size = size or (lambda equation: equation.outvars[0].aval.size)
@@ -36,6 +49,8 @@ def by(size=None, names=("random_bits",), loops=True, branch=max, enters=lambda 
 
 answers.wrong("Each element of the result of `random_bits` is a draw")(by(lambda equation: 1))
 answers.wrong("To split a key draws nothing")(by(names=("random_bits", "random_split")))
+answers.wrong("`random_gamma` is left out")(by(names=("random_bits", "random_gamma")))
+answers.wrong("`random_gamma` is left out")(by(names=Everything()))
 
 
 @answers.wrong("To split a key draws nothing")
@@ -151,6 +166,26 @@ def by_interpreting(function, *args):
 
     jax.eval_shape(jaxprs.interpret(function, {"random_bits": rule}), *args)
     return sum(drawn)
+
+
+@answers.wrong("`random_gamma` is left out")
+def one_for_each_gamma(function, *args):
+    def count(jaxpr):
+        total = 0
+        for equation in jaxpr.eqns:
+            name = equation.primitive.name
+            inner = [count(getattr(p, "jaxpr", p)) for _, p in jaxprs.subjaxprs(equation)]
+            if name == "random_bits":
+                total += equation.outvars[0].aval.size
+            elif name == "random_gamma":
+                total += 1
+            elif name == "scan":
+                total += equation.params["length"] * sum(inner)
+            else:
+                total += max(inner, default=0) if name == "cond" else sum(inner)
+        return total
+
+    return count(jax.make_jaxpr(function)(*args).jaxpr)
 
 
 answers.equivalent(
