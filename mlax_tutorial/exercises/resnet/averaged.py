@@ -18,8 +18,12 @@ def solution(average, new, decay):
 
 def check(averaged):
     average, new = _pair(jnp.float32, 1.0), _pair(jnp.float32, 3.0)
+    held = jax.tree.map(lambda leaf: leaf, (average, new))
     got = averaged(average, new, 0.75)
-    shown = {"input": {"average": average, "new": new, "decay": 0.75}}
+    shown = {"input": {"average": held[0], "new": held[1], "decay": 0.75}}
+    same = jax.tree.structure((average, new)) == jax.tree.structure(held)
+    if not same or any(one is not two for one, two in zip(*map(jax.tree.leaves, ((average, new), held)))):
+        raise Failed("Your function changes a dict that it is given: the caller still has it. Build new ones, as `jax.tree.map` does.", **shown)  # fmt: skip
     wanted = solution(average, new, 0.75)
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?", **shown)
@@ -30,8 +34,8 @@ def check(averaged):
             got=got,
             **shown,
         )
-    _leaves(got, wanted, average, new, shown)
-    half = _pair(jnp.bfloat16, 5.0)
+    _leaves(got, average, new, 0.75)
+    half = _pair(jnp.bfloat16, 5.0, jnp.float16)
     got = averaged(average, half, 0.75)
     if any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(got)):
         raise Failed(
@@ -39,22 +43,16 @@ def check(averaged):
             input={"average": average, "new": half, "decay": 0.75},
             got=got,
         )
-    _leaves(
-        got,
-        solution(average, half, 0.75),
-        average,
-        half,
-        {"input": {"average": average, "new": half, "decay": 0.75}},
-    )
+    _leaves(got, average, half, 0.75)
     exact = jax.tree.map(lambda leaf: jnp.full_like(leaf, 1.0), average)
     for decay, right in ((0.999, 1.001), (0.7, 1.3)):
         moved = averaged(exact, jax.tree.map(lambda leaf: jnp.full_like(leaf, 2.0), half), decay)
-        mean = moved[1]["mean"]
-        if not np.allclose(mean, right, atol=2e-5):
+        kernel = moved[0][0]["kernel"]
+        if not np.allclose(kernel, right, atol=2e-5):
             raise Failed(
                 f"With bfloat16 weights and a decay of {decay} the average does not move to {right}: convert what is new to the dtype of the "
                 "average before you multiply.",
-                got=mean,
+                got=kernel,
             )
     _narrow(averaged)
     traced = lambda decay: averaged(average, new, decay)  # noqa: E731
@@ -62,72 +60,90 @@ def check(averaged):
 
 
 def _narrow(averaged):
-    """An average that is in bfloat16 itself."""
-    average, new = _pair(jnp.bfloat16, 1.0), _pair(jnp.float32, 5.0)
-    got = averaged(average, new, 0.75)
-    shown = {"input": {"average": average, "new": new, "decay": 0.75}}
-    kernel = np.asarray(got[0]["kernel"])
-    if np.array_equal(kernel.astype(np.float32), new[0]["kernel"]):
+    """An average that is in half precision itself: weights in bfloat16, statistics in float16."""
+    average, new = _pair(jnp.bfloat16, 1.0, jnp.float16), _pair(jnp.float32, 5.0)
+    got = averaged(average, new, 0.25)
+    kernel = np.asarray(got[0][0]["kernel"])
+    if np.array_equal(kernel.astype(np.float32), new[0][0]["kernel"]):
         raise Failed(
             "An average in bfloat16 becomes the new values: it is floating-point, too, which `jnp.issubdtype(leaf.dtype, jnp.floating)` "
             "knows, and NumPy's `issubdtype` does not.",
             got=got,
-            **shown,
+            input={"average": average, "new": new, "decay": 0.25},
         )
-    if kernel.dtype != jnp.bfloat16:
-        raise Failed(
-            f"An average in bfloat16 comes back in {kernel.dtype}: the dtype of the average stays.",
-            got=got,
-            **shown,
-        )
-    _leaves(got, solution(average, new, 0.75), average, new, shown)
+    _leaves(got, average, new, 0.25)
 
 
-def _pair(dtype, value):
-    """Weights, statistics, a count and a switch; the two pairs differ by ``value``."""
+def _pair(dtype, value, other=None):
+    """Weights, nested as a model's are, and statistics, counts and a switch; the two pairs differ by ``value``."""
+    other = other or dtype
+    branch = {"kernel": jnp.full((2, 1), 2 * value, dtype)}, (), {"scale": jnp.full(1, value, dtype)}
     statistics = {
-        "mean": jnp.full(2, value, dtype),
+        "mean": jnp.full(2, value, other),
         "count": jnp.int32(10 * value),
+        "left": jnp.array([90 - 10 * value, 7], jnp.uint8),
         "on": jnp.bool_(value > 2),
-        "variance": jnp.full(2, 2 * value, dtype),
+        "variance": jnp.full(2, 2 * value, other),
     }
-    return {"kernel": jnp.array([value, -value, 0.5], dtype), "scale": jnp.full(1, value, dtype)}, statistics
+    weights = {"kernel": jnp.array([value, -value, 0.5], dtype)}, {"layer": branch}
+    single = {"steps": jnp.int32(value), "temperature": jnp.asarray(value, dtype)}
+    return (*weights, single), statistics
 
 
-def _leaves(got, wanted, average, new, shown):
-    numbers = lambda tree: jax.tree.map(np.asarray, tree)  # noqa: E731
-    (weights, statistics), (right, right_statistics) = numbers(got), numbers(wanted)
-    old, fresh = numbers(average), numbers(new)
-    for name in ("count", "on"):
-        if statistics[name].dtype != right_statistics[name].dtype or statistics[name] != fresh[1][name]:
+def _leaves(got, average, new, decay):
+    shown = {"input": {"average": average, "new": new, "decay": decay}}
+    numbers = lambda tree: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]  # noqa: E731
+    names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(average)[0]]
+    every = list(zip(names, *map(numbers, (got, solution(average, new, decay), average, new))))
+    for name, leaf, _, _, fresh in every:
+        counted = not jnp.issubdtype(fresh.dtype, jnp.floating)
+        if counted and (leaf.dtype != fresh.dtype or not np.array_equal(leaf, fresh)):
             raise Failed(
-                f"`{name}` is no floating-point number, so it has no average: it should be the new one's, {fresh[1][name]}, of dtype "
-                f"{fresh[1][name].dtype}.",
-                got=got[1][name],
+                f"`{_last(name)}` is no floating-point number, so it has no average: it should be the new one's, {fresh}, of dtype {fresh.dtype}.",
+                got=leaf,
                 **shown,
             )
-    kernel, expected = weights["kernel"], right["kernel"]
-    if not np.allclose(kernel, expected):
-        said = "The average of the weights is wrong."
-        if np.allclose(kernel, 0.25 * old[0]["kernel"] + 0.75 * fresh[0]["kernel"]):
-            said = "The decay is the other way round: it is how much of the *average* is kept."
-        elif np.allclose(kernel, fresh[0]["kernel"]):
-            said = "The weights are the new ones: they should move to them by a quarter of the way."
-        raise Failed(said, expected=expected, got=kernel, **shown)
-    if not np.allclose(weights["scale"], right["scale"]):
-        raise Failed("Some weights are not averaged: go through the whole tree.", got=got[0], **shown)
-    for name in ("mean", "variance"):
-        if np.allclose(statistics[name], right_statistics[name]):
-            continue
-        said = f"The average of the {name} is wrong."
-        if np.allclose(statistics[name], fresh[1][name]):
-            said = (
-                "The statistics are the new ones. They belong to the weights by which they were gathered, and the averaged weights "
-                "are others: average both."
+    floating = [row for row in every if jnp.issubdtype(row[4].dtype, jnp.floating)]
+    for name, leaf, right, old, fresh in floating:
+        if leaf.shape != right.shape:
+            raise Failed(f"`{_last(name)}` should keep its shape.", expected=right, got=leaf, **shown)
+        if not np.allclose(leaf.astype(np.float32), right.astype(np.float32)):
+            raise Failed(_said(name, leaf, old, fresh, decay), expected=right, got=leaf, **shown)
+    for name, leaf, _, old, _ in floating:
+        if leaf.dtype != old.dtype:
+            raise Failed(
+                f"`{_last(name)}` comes back in {leaf.dtype}, and its average is {old.dtype}: the dtype of the average stays.",
+                got=leaf,
+                **shown,
             )
-        elif np.allclose(statistics[name], old[1][name]):
-            said = "The statistics stay what they were: average both trees."
-        raise Failed(said, expected=right_statistics[name], got=statistics[name], **shown)
+
+
+def _said(name, leaf, old, fresh, decay):
+    leaf, old, fresh = (number.astype(np.float32) for number in (leaf, old, fresh))
+    is_new, is_old = np.allclose(leaf, fresh), np.allclose(leaf, old)
+    if np.allclose(leaf, (1 - decay) * old + decay * fresh):
+        return "The decay is the other way round: it is how much of the *average* is kept."
+    if name.startswith("[0]"):
+        if leaf.ndim == 0 and is_new:
+            return f"`{_last(name)}` is a single number, but a floating-point one: it has an average, too."
+        if "[0]['kernel']" not in name[:14] and (is_new or is_old):
+            return "Some weights are not averaged: go through the whole tree."
+        if is_new:
+            return f"The weights are the new ones: they should move to them by {1 - decay:g} of the way."
+        return "The average of the weights is wrong."
+    if is_new:
+        return (
+            "The statistics are the new ones. They belong to the weights by which they were gathered, and the averaged weights "
+            "are others: average both."
+        )
+    if is_old:
+        return "The statistics stay what they were: average both trees."
+    return f"The average of the {_last(name)} is wrong."
+
+
+def _last(name):
+    """The last key of a path."""
+    return name.rsplit("'", 2)[-2]
 
 
 exercise = Exercise(
