@@ -28,7 +28,17 @@ TREES = {
     "the limit itself": lambda: jnp.array([8188.0, -5.0]),
     "larger than the limit": lambda: {"a": jnp.array([30_000.0, 1.0])},
     "half precision": lambda: (jnp.array([0.5, -0.75], jnp.float16), jnp.array([0.25], jnp.bfloat16)),
+    "a power of two in bfloat16": lambda: [
+        jnp.array([1.0, -0.5], jnp.bfloat16),
+        jnp.array(0.25, jnp.bfloat16),
+    ],
+    "small in float16": lambda: jnp.array([1e-3, -2e-2], jnp.float16),
+    "largest in bfloat16": lambda: (jnp.array([0.5], jnp.float16), jnp.array([2.5], jnp.bfloat16)),
+    "a single number": lambda: {"a": jnp.array([0.25, 0.0]), "b": jnp.array(-7.0)},
+    "some zeros": lambda: [jnp.zeros(2), jnp.array([0.0, 3e-3]), jnp.zeros(())],
+    "in the last leaf": lambda: {"a": jnp.array([1e-4]), "b": jnp.array([1e-3]), "c": jnp.array([0.7, 0.1])},
     "tiny": lambda: jnp.array([3e-10, -1e-12]),
+    "tinier": lambda: {"a": jnp.array([2e-20])},
 }
 
 
@@ -49,9 +59,22 @@ def _number(loss_scale, tree):
     got = loss_scale(tree)
     if got is None:
         raise Failed("Your function returned None: is a `return` missing?", input={"cotangents": tree})
+    if isinstance(got, (str, bool)):
+        raise Failed(
+            f"The result should be a number, and is a {type(got).__name__}.",
+            input={"cotangents": tree},
+            got=got,
+        )
     if jnp.shape(got) != ():
         raise Failed("One number is asked for, for the whole tree.", input={"cotangents": tree}, got=got)
     return float(got)
+
+
+def _in_its_dtype(tree):
+    """What comes out where 8188 is divided by the largest number in its own dtype; bfloat16 rounds it to 8192."""
+    largest = jnp.max(jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)]))
+    quotient = min(float(LIMIT / jnp.abs(largest)), 1e30)
+    return 2.0 ** math.floor(math.log2(quotient))
 
 
 def _right(got, tree, name, diagnosis):
@@ -66,6 +89,14 @@ def _right(got, tree, name, diagnosis):
         raise Failed("The scale is no power of 2: other numbers round what they multiply.", **shown)
     if said := diagnosis():
         raise Failed(said, **shown)
+    if any(
+        leaf.dtype in (jnp.float16, jnp.bfloat16) for leaf in jax.tree.leaves(tree)
+    ) and got == _in_its_dtype(tree):
+        raise Failed(
+            f"The division is done in the dtype of the leaf ({name}), which has no place for 8,188 divided by it: make a Python number of the largest "
+            "first, `float(…)`, or a float32.",
+            **shown,
+        )
     side = "more" if got * largest > LIMIT else "less than half of that, so twice the scale would do"
     raise Failed(
         f"With this scale ({name}) the largest number becomes {got * largest:.6g}. An eighth of 65,504 is {LIMIT:g}: it is {side}.",
@@ -106,7 +137,10 @@ MISTAKES = (
 def _diagnosis(found, trees):
     """What is said of a mistake that gives the scales of all trees: for one tree, several may give the same."""
     for wrong, said in MISTAKES:
-        if all(found[name] == wrong(_leaves(tree)) for name, tree in trees.items()):
+        scales = {name: wrong(_leaves(tree)) for name, tree in trees.items()}
+        if all(
+            found[name] == scale or math.isnan(scale) for name, scale in scales.items()
+        ):  # of 0 there is none
             return said
 
 

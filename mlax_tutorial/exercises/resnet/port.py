@@ -28,16 +28,15 @@ def solution(tensors):
     return trainables, rest
 
 
-def _tensors(inputs, channels, shortcut):
+def _tensors(inputs, channels, shortcut, dtype):
     made = {}
 
-    def wave(name, *shape):
-        made[name] = np.roll(waves(*shape).ravel(), len(made)).reshape(shape)
+    def wave(name, *shape, least=0):
+        made[name] = (least + waves(*shape) / 2 + len(made)).astype(dtype)  # no two alike
 
     def norm(name, channels):
         for part in ("weight", "bias", "running_mean", "running_var"):
-            wave(f"{name}.{part}", channels)
-        made[f"{name}.running_var"] += np.float32(1.5)
+            wave(f"{name}.{part}", channels, least=1)
         made[f"{name}.num_batches_tracked"] = np.int64(1000)
 
     wave("conv1.weight", channels, inputs, 3, 3)
@@ -50,24 +49,38 @@ def _tensors(inputs, channels, shortcut):
     return made
 
 
+# Inputs, channels, whether there is a shortcut (also where the number of channels stays, for strides), and the dtype.
+FILES = (2, 4, True, "float32"), (3, 3, False, "float32"), (3, 3, True, "float16")
+
+
 def check(port):
-    for inputs, channels, shortcut in ((2, 4, True), (3, 3, False)):
-        tensors = _tensors(inputs, channels, shortcut)
-        before = dict(tensors)
+    for number, file in enumerate(FILES):
+        tensors = _tensors(*file)
+        if number:
+            tensors = dict(sorted(tensors.items()))  # as in a file of safetensors
+        before = {name: (array, np.array(array)) for name, array in tensors.items()}
         got = port(tensors)
-        shown = {"input": {name: str(np.shape(array)) for name, array in before.items()}}
-        if tensors.keys() != before.keys():
+        shown = {"input": {name: str(np.shape(array)) for name, (array, _) in before.items()}}
+        if tensors.keys() - before.keys() or before.keys() - tensors.keys():
             raise Failed(
-                "Your function takes entries out of the dict that it is given: leave it as it is.", **shown
+                "Your function takes entries out of the dict that it is given, or adds some: leave it as it is.",
+                **shown,
+            )
+        if any(
+            tensors[name] is not one or not np.array_equal(one, copy) for name, (one, copy) in before.items()
+        ):
+            raise Failed(
+                "Your function changes an array of the dict that it is given: leave it as it is.", **shown
             )
         if not isinstance(got, tuple) or len(got) != 2:
             raise Failed("Return a pair, the trainables and the non_trainables.", got=got, **shown)
-        wanted = solution(before)
+        given = {name: copy for name, (_, copy) in before.items()}
+        wanted = solution(given)
         for role, tree, expected in zip(("trainables", "non_trainables"), got, wanted):
-            _structure(role, tree, expected, shortcut, shown)
+            _structure(role, tree, expected, file[2], shown)
             paths = jax.tree_util.tree_flatten_with_path(expected)[0]
             for (path, right), leaf in zip(paths, jax.tree.leaves(tree)):
-                _leaf(f"{role}{jax.tree_util.keystr(path)}", leaf, right, before, shown)
+                _leaf(f"{role}{jax.tree_util.keystr(path)}", leaf, right, given, shown)
 
 
 def _structure(role, tree, wanted, shortcut, shown):
@@ -102,6 +115,11 @@ def _leaf(name, leaf, right, tensors, shown):
     if not is_array(leaf) and not isinstance(leaf, np.ndarray):
         raise Failed(f"`{name}` should be an array.", got=leaf, **shown)
     leaf = np.asarray(leaf)
+    if leaf.dtype != right.dtype and leaf.shape == right.shape and np.allclose(leaf, right, rtol=1e-2):
+        raise Failed(
+            f"`{name}` is {leaf.dtype}, and in the file it is {right.dtype}: dtypes stay, as our layers take over that of the weights.",
+            **shown,
+        )
     if leaf.shape == right.shape and np.array_equal(leaf, right):
         return
     if right.ndim == 4:

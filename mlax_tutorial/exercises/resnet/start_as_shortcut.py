@@ -1,5 +1,7 @@
 """Weights by which every block begins as its shortcut."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,8 +21,8 @@ def solution(trainables):
 
 
 def check(start_as_shortcut):
-    for dtype in ("float32", "bfloat16"):
-        given = _weights(dtype)
+    for dtype, make in (("float32", _weights), ("bfloat16", _weights), ("float32", _others)):
+        given = make(dtype)
         before = jax.tree.map(lambda leaf: leaf, given)
         got = start_as_shortcut(given)
         shown = {"input": {"trainables": before}}
@@ -35,27 +37,43 @@ def check(start_as_shortcut):
         _compare(got, before, shown)
 
 
-def _weights(dtype):
-    """A model of a convolution and a norm, a block, a block with a shortcut, and a linear layer."""
-    counter = iter(range(1, 100))
+def _parts(dtype):
+    """Functions that make the variables of a convolution and of a norm, all numbers different."""
+    counter = iter(range(1, 1000))
 
     def leaf(*shape):
-        return jax.device_put(np.full(shape, next(counter) / 4, jnp.dtype(dtype)))
+        numbers = [next(counter) % 250 for _ in range(math.prod(shape))]  # exact in bfloat16
+        return jax.device_put(np.array(numbers, jnp.dtype(dtype)).reshape(shape))
 
-    def conv(out, inputs, size=3):
+    def conv(out, inputs, size=1):
         return {"kernel": leaf(out, size, size, inputs)}
 
     def norm(channels):
         return {"bias": leaf(channels), "scale": leaf(channels)}
 
+    return leaf, conv, norm
+
+
+def _weights(dtype):
+    """A model of a convolution and a norm, a block, a block with a shortcut, and a linear layer."""
+    leaf, conv, norm = _parts(dtype)
+
     def branch(out, inputs):
-        return conv(out, inputs), norm(out), (), conv(out, out), norm(out)
+        return conv(out, inputs, 3), norm(out), (), conv(out, out, 3), norm(out)
 
     return (
-        conv(2, 1), norm(2), (), {"layer": branch(2, 2)}, (),
-        {"layer": branch(3, 2), "shortcut": (conv(3, 2, 1), norm(3))}, (),
+        conv(2, 1, 3), norm(2), (), {"layer": branch(2, 2)}, (),
+        {"layer": branch(3, 2), "shortcut": (conv(3, 2), norm(3))}, (),
         (), {"kernel": leaf(3, 2)}, {"bias": leaf(2)},
     )  # fmt: skip
+
+
+def _others(dtype):
+    """Blocks at other places, one with a branch of three convolutions."""
+    leaf, conv, norm = _parts(dtype)
+    three = conv(2, 3), norm(2), (), conv(2, 2, 3), norm(2), (), conv(4, 2), norm(4)
+    two = conv(3, 3), norm(3), (), conv(3, 3), norm(3)
+    return {"layer": two}, (), {"layer": three, "shortcut": (conv(4, 3), norm(4))}, {"kernel": leaf(4, 2)}
 
 
 def _compare(got, given, shown):
@@ -69,24 +87,23 @@ def _compare(got, given, shown):
     changed = {}
     for (path, expected), (_, found), (_, old) in zip(*flat):
         name = jax.tree_util.keystr(path)
-        if jnp.shape(found) != expected.shape or jnp.asarray(found).dtype != expected.dtype:
+        if jnp.shape(found) != expected.shape or getattr(found, "dtype", None) != expected.dtype:
             said = f"`{name}` should keep its shape and dtype, {expected.dtype}{list(expected.shape)}."
             raise Failed(said, got=found, **shown)
         if bool(jnp.any(found != old)):
             changed[name] = bool(jnp.all(found == expected))
-    blocks = ["[3]", "[5]"]
-    asked = [f"{place}['layer'][4]['scale']" for place in blocks]
+    blocks = {f"[{i}]": len(item["layer"]) for i, item in enumerate(given) if "layer" in item}
+    asked = [f"{place}['layer'][{length - 1}]['scale']" for place, length in blocks.items()]
     wrong = [name for name in changed if name not in asked]
     if not changed:
         raise Failed("Nothing is changed.", **shown)
     if any("shortcut" in name for name in wrong):
         raise Failed("The shortcut's norm is changed, too: then the block would begin as nothing.", **shown)
-    if any("['layer'][1]['scale']" in name for name in wrong):
-        raise Failed(
-            "The first norm of a branch is changed, too: then no gradient reaches its first convolution for longer than needed. One zero, "
-            "at the end of the branch, is enough.",
-            **shown,
-        )
+    if any("['layer']" in name and "['scale']" in name for name in wrong):
+        both = "The first norm of a branch is changed, too: then no gradient reaches its first convolution for longer than needed."
+        other = "A norm in the middle of a branch is changed: the *last* one ends the branch, and a branch may be longer than five layers."
+        first = any("['layer'][1]['scale']" in name for name in wrong)
+        raise Failed(f"{both if first else other} One zero, at the end of the branch, is enough.", **shown)
     if any("bias" in name for name in wrong):
         raise Failed("A bias is changed. It is zero at the start, and stays the reader's.", **shown)
     if any("kernel" in name for name in wrong):
@@ -98,7 +115,12 @@ def _compare(got, given, shown):
         raise Failed(f"`{wrong[0]}` is changed, which is in no branch.", **shown)
     missing = [name for name in asked if not changed.get(name)]
     if missing:
-        raise Failed(f"`{missing[0]}` is not zero: every block begins as its shortcut.", got=got, **shown)
+        raise Failed(
+            f"`{missing[0]}` is not zero: every block begins as its shortcut. It may be at any place of the model: its entry is a dict "
+            'with `"layer"`.',
+            got=got,
+            **shown,
+        )
 
 
 exercise = Exercise(

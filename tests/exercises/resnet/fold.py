@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.exercises.resnet.fold import exercise
@@ -192,3 +193,101 @@ def after_anything_with_a_kernel(model, trainables, non_trainables):
         weights.append(given)
         rest.append(averages)
     return nn.Series(*layers), tuple(weights), tuple(rest)
+
+
+def epsilon_of(place):
+    def fold(model, *trees):
+        epsilons = [layer.epsilon for layer in model.layers if isinstance(layer, nn.BatchNorm)]
+        return walk(model, *trees, lambda *four: right(*four[:3], epsilons[place] if epsilons else 0))
+
+    return fold
+
+
+answers.wrong("The epsilon of the model's first norm")(epsilon_of(0))
+answers.wrong("The epsilon of the model's last norm")(epsilon_of(-1))
+
+
+@answers.wrong("is another than before")
+def makes_convolutions_anew(*args):
+    model, weights, rest = walk(*args, right)
+    layers = [
+        nn.Conv(layer.out_channels, layer.filter_shape, padding=layer.filter_shape[0] // 2)
+        if isinstance(layer, nn.Conv)
+        else layer
+        for layer in model.layers
+    ]
+    return nn.Series(*layers), weights, rest
+
+
+@answers.wrong("becomes an `nn.Bias()`")
+def scale_and_bias_in_one(*args):
+    model, weights, rest = walk(*args, right)
+    layers = [nn.Linear(3) if isinstance(layer, nn.Bias) else layer for layer in model.layers]
+    return nn.Series(*layers), weights, rest
+
+
+@answers.wrong("no layer is dropped or added")
+def without_a_bias(*args):
+    model, weights, rest = walk(*args, right)
+    kept = [i for i, layer in enumerate(model.layers) if not isinstance(layer, nn.Bias)]
+    return (
+        nn.Series(*(model.layers[i] for i in kept)),
+        tuple(weights[i] for i in kept),
+        tuple(rest[i] for i in kept),
+    )
+
+
+@answers.wrong("is folded that does not stand directly")
+def two_norms_in_a_row(model, trainables, non_trainables):
+    layers, weights, rest = [], [], []
+    for layer, given, averages in zip(model.layers, trainables, non_trainables):
+        if isinstance(layer, nn.BatchNorm) and layers and isinstance(layers[-1], (nn.Conv, nn.Bias)):
+            place = max(i for i, one in enumerate(layers) if isinstance(one, nn.Conv))
+            f = factor(given, averages, layer.epsilon)
+            weights[place] = {"kernel": weights[place]["kernel"] * f[:, None, None, None]}
+            if isinstance(layers[-1], nn.Bias):
+                weights[-1] = {"bias": weights[-1]["bias"] * f}
+            layer, given, averages = nn.Bias(), {"bias": given["bias"] - averages["mean"] * f}, ()
+        layers.append(layer)
+        weights.append(given)
+        rest.append(averages)
+    return nn.Series(*layers), tuple(weights), tuple(rest)
+
+
+@answers.wrong("as before, and is float16")
+def biases_in_half(*args):
+    model, weights, rest = walk(*args, right)
+    half = [{"bias": one["bias"].astype(jnp.float16)} if set(one) == {"bias"} else one for one in weights]
+    return model, tuple(half), rest
+
+
+@answers.wrong("do not fit the new model")
+def no_statistics_at_all(*args):
+    model, weights, rest = walk(*args, right)
+    return model, weights, ((),) * len(rest)
+
+
+@answers.right
+def in_numpy(*args):
+    def merge(kernel, given, averages, epsilon):
+        deviation = np.sqrt(np.asarray(averages["variance"]) + np.float32(epsilon))
+        f = np.asarray(given["scale"]) / deviation
+        return np.asarray(kernel) * f.reshape(-1, 1, 1, 1), np.asarray(given["bias"]) - averages["mean"] * f
+
+    return walk(*args, merge)
+
+
+@answers.right
+def transposed(*args):
+    def merge(kernel, given, averages, epsilon):
+        f = factor(given, averages, epsilon)
+        return (kernel.T * f).T, given["bias"] - averages["mean"] * f
+
+    return walk(*args, merge)
+
+
+@answers.right
+def jitted_in_part(*args):
+    return walk(
+        *args, lambda kernel, given, averages, epsilon: jax.jit(right)(kernel, given, averages, epsilon)
+    )

@@ -130,3 +130,58 @@ def twice_the_room(tree):
 @answers.wrong("it is more")
 def the_root_of_the_mean_square(tree):
     return power(np.sqrt(np.mean(sizes(tree) ** 2)))
+
+
+@answers.wrong("in the dtype of the leaf")
+def divides_in_half(tree):
+    quotients = [float(LIMIT / jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(tree)]
+    least = min(quotients)
+    return 2.0 ** math.floor(math.log2(least)) if math.isfinite(least) else 1.0
+
+
+@answers.wrong("twice the scale would do")
+def one_where_a_leaf_is_zero(tree):
+    if any(sizes(leaf).max() == 0 for leaf in jax.tree.leaves(tree)):
+        return 1.0
+    return power(sizes(tree).max())
+
+
+@answers.wrong("it is more")
+def arrays_with_axes(tree):
+    return power(sizes([leaf if leaf.ndim else leaf * 0 for leaf in jax.tree.leaves(tree)]).max())
+
+
+@answers.wrong("it is more")
+def two_leaves(tree):
+    return power(sizes(jax.tree.leaves(tree)[:2]).max())
+
+
+@answers.wrong("twice the scale would do")
+def tiny_ones_are_zero(tree):
+    return power(sizes(tree).max()) if sizes(tree).max() > 1e-12 else 1.0
+
+
+@answers.wrong("The result should be a number")
+def as_text(tree):
+    return str(power(sizes(tree).max()))
+
+
+@answers.right
+def jitted(tree):
+    return jax.jit(by_frexp)(tree)
+
+
+@answers.right
+def up_and_down(tree):
+    size, scale = sizes(tree).max(), 1.0
+    while size and scale * size > LIMIT:
+        scale /= 2
+    while size and 2 * scale * size <= LIMIT:
+        scale *= 2
+    return scale
+
+
+@answers.right
+def in_numpy(tree):
+    size = sizes(tree).max()
+    return np.exp2(np.floor(np.log2(LIMIT / size))) if size else np.float64(1)

@@ -127,7 +127,89 @@ def pops(tensors):
     return found
 
 
+@answers.wrong("is `bn1.bias`, and should be `downsample.1.bias`")
+def norm_of_the_branch(tensors):
+    trainables, rest = Port()(tensors)
+    if "shortcut" in trainables:
+        trainables["shortcut"] = trainables["shortcut"][0], trainables["layer"][1]
+    return trainables, rest
+
+
+@answers.wrong("is `bn1.running_mean`, and should be `downsample.1.running_mean`")
+def averages_of_the_branch(tensors):
+    trainables, rest = Port()(tensors)
+    if "shortcut" in rest:
+        rest["shortcut"] = (), rest["layer"][1]
+    return trainables, rest
+
+
+@answers.wrong("should be a dict with ['layer', 'shortcut']")
+def shortcut_where_channels_change(tensors):
+    trainables, rest = Port()(tensors)
+    out, inputs, _, _ = tensors["conv1.weight"].shape
+    return (trainables, rest) if out != inputs else ({"layer": trainables["layer"]}, {"layer": rest["layer"]})
+
+
+@answers.wrong("dtypes stay")
+def always_float32(tensors):
+    return Port()({name: np.asarray(array, np.float32) for name, array in tensors.items()})
+
+
+@answers.wrong("dtypes stay")
+def doubles(tensors):
+    return Port()({name: np.asarray(array, np.float64) for name, array in tensors.items()})
+
+
+@answers.wrong("changes an array of the dict")
+def puts_kernels_back(tensors):
+    found = Port()(tensors)
+    tensors["conv1.weight"] = tensors["conv1.weight"].transpose(0, 2, 3, 1)
+    return found
+
+
+@answers.wrong("changes an array of the dict")
+def adds_epsilon_in_place(tensors):
+    tensors["bn1.running_var"] += 1e-3
+    return Port()(tensors)
+
+
+@answers.wrong()
+def by_the_order_of_the_file(tensors):
+    names = [name for name in _order if name.split(".")[0] != "downsample" or len(tensors) > 12]
+    return Port()(dict(zip(names, tensors.values())))
+
+
+_norm = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+_order = [
+    "conv1.weight", *(f"bn1.{part}" for part in _norm), "conv2.weight", *(f"bn2.{part}" for part in _norm),
+    "downsample.0.weight", *(f"downsample.1.{part}" for part in _norm),
+]  # fmt: skip
+
+
 # Right ones of unusual style
+
+
+@answers.right
+def copies(tensors):
+    return Port()({name: np.array(array, order="C") for name, array in tensors.items()})
+
+
+@answers.right
+def by_einsum(tensors):
+    class ByEinsum(Port):
+        def conv(self, name):
+            return {"kernel": np.einsum("oihw->ohwi", self.tensors[f"{name}.weight"])}
+
+    return ByEinsum()(tensors)
+
+
+@answers.right
+def by_swaps(tensors):
+    class BySwaps(Port):
+        def conv(self, name):
+            return {"kernel": np.swapaxes(np.swapaxes(self.tensors[f"{name}.weight"], 1, 2), 2, 3)}
+
+    return BySwaps()(tensors)
 
 
 @answers.right
