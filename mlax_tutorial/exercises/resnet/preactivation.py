@@ -59,8 +59,43 @@ def check(Block):
             given = {"x": x, "strides": strides, "inference_mode": inference_mode}
             wanted = _block(x, trainables, non_trainables, strides, inference_mode)
             _compare(y, wanted, given, x, trainables, non_trainables, strides, inference_mode)
-            _updates(updated, non_trainables, inference_mode, given)
+            _updates(updated, x, trainables, non_trainables, strides, inference_mode, given)
+    _dtype(layer, x)
+    _other_strides(Block, x)
     checks.obeys_laws(layer, x, averages=True, but=COSTLY)
+
+
+def _dtype(layer, x):
+    """Whether half precision stays; only traced."""
+    half = LayerSubject(layer, x.shape[1:])
+    x = jax.ShapeDtypeStruct(x.shape, jnp.bfloat16)
+    trainables, non_trainables = jax.eval_shape(half.init, jax.random.key(0), x)
+    y, _ = jax.eval_shape(half.fwd, x, trainables, non_trainables)
+    wrong = {f"an output of {y.dtype}"} if y.dtype != jnp.bfloat16 else set()
+    wrong |= {
+        f"weights of {leaf.dtype}" for leaf in jax.tree.leaves(trainables) if leaf.dtype != jnp.bfloat16
+    }
+    if wrong:
+        raise Failed(
+            f"For x in bfloat16 the block has {' and '.join(sorted(wrong))}: a layer keeps the dtype of its input (a law). "
+            "Convert nothing, and leave the layers' dtypes as they are."
+        )
+
+
+def _other_strides(Block, x):
+    """Strides of 3, which need a shortcut, too; only traced."""
+    x = jax.ShapeDtypeStruct((3, 7, 7, 2), x.dtype)  # where strides of 2 give another shape
+    layer = LayerSubject(checks.make(Block, 2, 3), x.shape[1:])
+    outlines = jax.eval_shape(layer.init, jax.random.key(0), x)
+    _shapes(outlines, NAMES | {"shortcut"}, 2, 3)
+    y, _ = jax.eval_shape(layer.fwd, x, *outlines)
+    if y.shape != (3, 3, 3, 2):
+        raise Failed(
+            "With strides=3 the output has the wrong shape: `conv_1` and the shortcut have the strides that the block is given.",
+            input={"x": x.shape, "strides": 3},
+            expected=(3, 3, 3, 2),
+            got=y.shape,
+        )
 
 
 def _shapes(outlines, names, channels, strides):
@@ -161,13 +196,41 @@ def _compare(y, wanted, given, x, trainables, non_trainables, strides, inference
     raise Failed("The output is wrong.", input=given, expected=wanted, got=y)
 
 
-def _updates(updated, before, inference, given):
-    same = jax.tree.map(lambda one, two: bool(jnp.all(one == two)), updated, before)
-    moved = not all(jax.tree.leaves(same))
-    if inference and moved:
+def _updates(updated, x, trainables, before, strides, inference, given):
+    flat = jax.tree_util.tree_flatten_with_path(before)[0]
+    if jax.tree.structure(updated) != jax.tree.structure(before):
+        raise Failed("`fwd` should return the non_trainables as they are built.", input=given, got=updated)
+    moved = [bool(jnp.any(one != two)) for one, two in zip(jax.tree.leaves(updated), jax.tree.leaves(before))]
+    if inference and any(moved):
         raise Failed("Inference changes the running averages.", input=given)
-    if not inference and any(jax.tree.leaves(same)):
+    if inference:
+        return
+    if not all(moved):
         raise Failed("Some running averages do not move in training: return the new ones.", input=given)
+    normed = _normed(x, trainables, strides)
+    for (path, old), new in zip(flat, jax.tree.leaves(updated)):
+        name, kind = (key.key for key in path)
+        batch = normed[name].mean((0, 1, 2)) if kind == "mean" else normed[name].var((0, 1, 2))
+        once, old, new = 0.9 * old + 0.1 * batch, np.asarray(old), np.asarray(new)
+        if close(new, once, 1e-4):
+            continue
+        shown = {"input": given, "expected": once, "got": new}
+        if close(new, 0.9 * once + 0.1 * batch, 1e-4):
+            said = f"The running {kind} of `{name}` moves twice: call the norm once, and use what it returns in both places."
+        elif np.allclose(
+            (new - old) * 0.1, (once - old) * np.mean((new - old) / (once - old)) * 0.1, atol=1e-5
+        ):
+            said = f"The running {kind} of `{name}` moves by another share than a tenth: leave the norm's `momentum` as it is."
+        else:
+            said = f"The running {kind} of `{name}` is wrong: is the norm also called on something else than what it normalizes here?"
+        raise Failed(said, **shown)
+
+
+def _normed(x, trainables, strides):
+    """What the two norms are given in training."""
+    affine = [np.asarray(trainables["norm_1"][leaf]) for leaf in ("scale", "bias")]
+    y = np.maximum(standardized(x, *affine), 0)
+    return {"norm_1": np.asarray(x), "norm_2": conv(y, np.asarray(trainables["conv_1"]["kernel"]), strides)}
 
 
 exercise = Exercise(

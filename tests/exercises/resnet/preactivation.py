@@ -151,3 +151,95 @@ class LinearAndBias(Right):
 class OverFeatures(Right):
     def children(self):
         return super().children() | {"norm_1": nn.LayerNorm()}
+
+
+@answers.wrong("moves twice")
+class FirstNormTwice(Right):
+    def forward(self, call, x):
+        y = jax.nn.relu(call.norm_1(x))
+        return self.path(call, x, jax.nn.relu(call.norm_1(x))) + self.branch(call, y)
+
+
+@answers.wrong("moves twice")
+class SecondNormTwice(Right):
+    def branch(self, call, y):
+        y = call.conv_1(y)
+        return call.conv_2(call.norm_2(y) * (call.norm_2(y) > 0))
+
+
+@answers.wrong("is the norm also called on something else")
+class NormOfTheOutput(Right):
+    def forward(self, call, x):
+        y = super().forward(call, x)
+        call.norm_2(y)
+        return y
+
+
+def with_norms(name, **options):
+    def children(self):
+        norm = nn.BatchNorm(affine=True, **options)
+        return Right.children(self) | {"norm_1": norm, "norm_2": norm}
+
+    return type(name, (Right,), {"children": children, "__annotations__": {}, "__module__": __name__})
+
+
+answers.wrong("leave the norm's `momentum`")(with_norms("Slow", momentum=0.99))
+answers.wrong("leave the norm's `momentum`")(with_norms("AsInPyTorch", momentum=0.1))
+answers.wrong("The output is wrong")(with_norms("LargeEpsilon", epsilon=1e-2))
+
+
+@answers.wrong("a layer keeps the dtype of its input")
+class Wide(Right):
+    def forward(self, call, x):
+        return super().forward(call, x.astype(jnp.float32))
+
+
+@answers.wrong("a layer keeps the dtype of its input")
+class WideOutput(Right):
+    def forward(self, call, x):
+        return super().forward(call, x).astype(jnp.float32)
+
+
+@answers.wrong("a layer keeps the dtype of its input")
+class WideKernels(Right):
+    def conv(self, size, strides=1):
+        return nn.Conv(
+            self.channels, (size, size), strides=strides, padding=size // 2, param_dtype=jnp.float32
+        )
+
+
+@answers.wrong("the strides that the block is given")
+class AlwaysTwo(Right):
+    def conv(self, size, strides=1):
+        return super().conv(size, min(strides, 2))
+
+
+@answers.wrong()
+class ShortcutAtTwo(Right):
+    def children(self):
+        made = super().children()
+        if self.strides != 2:
+            made.pop("shortcut", None)
+        return made
+
+    def path(self, call, x, y):
+        return call.shortcut(y) if self.strides == 2 else x
+
+
+@answers.right
+class InOneExpression(Right):
+    def forward(self, call, x):
+        a = jnp.maximum(call.norm_1(x), 0)
+        s = x if "shortcut" not in self.children() else call.shortcut(a)
+        return jnp.add(call.conv_2(jnp.maximum(call.norm_2(call.conv_1(a)), 0)), s)
+
+
+@answers.right
+class ByWhere(Right):
+    def forward(self, call, x):
+        def relu(x):
+            return jnp.where(x > 0, x, jnp.zeros_like(x))
+
+        first = relu(call.norm_1(x))
+        second = relu(call.norm_2(call.conv_1(first)))
+        return call.conv_2(second) + self.path(call, x, first)
