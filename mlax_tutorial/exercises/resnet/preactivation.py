@@ -197,10 +197,11 @@ def _compare(y, wanted, given, x, trainables, non_trainables, strides, inference
 
 
 def _updates(updated, x, trainables, before, strides, inference, given):
-    flat = jax.tree_util.tree_flatten_with_path(before)[0]
     if jax.tree.structure(updated) != jax.tree.structure(before):
         raise Failed("`fwd` should return the non_trainables as they are built.", input=given, got=updated)
-    moved = [bool(jnp.any(one != two)) for one, two in zip(jax.tree.leaves(updated), jax.tree.leaves(before))]
+    updated, before = (jax.tree.map(np.asarray, tree) for tree in (updated, before))
+    flat = jax.tree_util.tree_flatten_with_path(before)[0]
+    moved = [bool(np.any(one != two)) for one, two in zip(jax.tree.leaves(updated), jax.tree.leaves(before))]
     if inference and any(moved):
         raise Failed("Inference changes the running averages.", input=given)
     if inference:
@@ -211,7 +212,7 @@ def _updates(updated, x, trainables, before, strides, inference, given):
     for (path, old), new in zip(flat, jax.tree.leaves(updated)):
         name, kind = (key.key for key in path)
         batch = normed[name].mean((0, 1, 2)) if kind == "mean" else normed[name].var((0, 1, 2))
-        once, old, new = 0.9 * old + 0.1 * batch, np.asarray(old), np.asarray(new)
+        once = 0.9 * old + 0.1 * batch
         if close(new, once, 1e-4):
             continue
         shown = {"input": given, "expected": once, "got": new}
