@@ -44,8 +44,8 @@ def check(nucleus):
         found.append((k, p, np.asarray(got)))
     finite = [frozenset(np.flatnonzero(np.isfinite(got)).tolist()) for _, _, got in found]
     for wrong, said in (
-        (lambda k, p: _kept(k, p, beyond=False), "The last token is missing: as few tokens as *together reach* `p` are asked for, so the one that crosses it stays."),
-        (lambda k, p: _kept(k, p, renormalize=False), "`p` counts among the `k` that are left: their probabilities add up to 1 again."),
+        (lambda k, p: _kept(k, p, beyond=False), "One token too few stays: their sum is to be at least `p`, so the one with which it gets there stays, too."),
+        (lambda k, p: _kept(k, p, renormalize=False), "`p` is a share of the `k` that are left, not of all: scale the probabilities of these `k` so that they add up to 1 first."),
         (lambda k, p: _kept(5, p), "`k` has no influence."),
         (lambda k, p: _kept(k, 1.0), "`p` has no influence."),
     ):  # fmt: skip
@@ -59,7 +59,7 @@ def check(nucleus):
                     "No token is left. The most probable one always stays.", input=given, got=sorted(kept)
                 )
             raise Failed(
-                "These are the tokens that are left.", input=given, expected=sorted(_kept(k, p)), got=sorted(kept)
+                "Other tokens should stay. These are the places of those that stay:", input=given, expected=sorted(_kept(k, p)), got=sorted(kept)
             )  # fmt: skip
         wanted = np.where([i in kept for i in range(5)], LOGITS, -np.inf)
         if not np.allclose(got, wanted, atol=1e-4):

@@ -97,6 +97,7 @@ def check(node):
     _all_attributes(node)
     _frozen(node)
     _two_classes(node)
+    _sizes(node)
     _by_value(node)
     _transformed(Linear, kernel, bias)
 
@@ -266,11 +267,57 @@ def _frozen(node):
         unit: str
         children = ("value",)
 
+        def __post_init__(self):
+            if not isinstance(self.value, (jax.Array, jax.core.Tracer)):
+                raise Failed(
+                    "The `__init__` of a dataclass is called, too, to put an object together (`register_dataclass` and `dataclasses.replace` do so), "
+                    "and may refuse what it is given: here, in `__post_init__`, a value that is no array."
+                )
+
     item = Frozen(_ones(2), "m")
     advice = "A frozen dataclass does not let its attributes be assigned: write into `vars(item)` instead."
     again = _attempt(lambda: jax.tree.map(lambda leaf: 2 * leaf, item), advice)
     if not (hasattr(again, "unit") and again.unit == "m" and np.array_equal(again.value, [2, 2])):
         raise Failed("A frozen dataclass does not come back as it was.", input="a frozen dataclass")
+    _attempt(lambda: jax.tree.map(lambda leaf: None, item))
+
+
+def _sizes(node):
+    """Classes with no child, with no static attribute, and with three children; a child that is no array."""
+
+    class Empty:
+        children = ()
+
+    class Bare:
+        children = ("value",)
+
+    class Three:
+        children = "one", "two", "three"
+
+    for cls, attributes, kind in (
+        (Empty, {"name": "empty"}, "no children"),
+        (Bare, {"value": 1.5}, "no static attributes"),
+        (Three, {"three": 3, "one": 1.5, "two": np.ones(2), "name": "three"}, "three children"),
+    ):
+        node(cls)
+        item = object.__new__(cls)
+        vars(item).update(attributes)
+        leaves = _attempt(lambda item=item: jax.tree.leaves(item), f"An object with {kind} failed.")
+        right = [attributes[name] for name in cls.children]
+        if len(leaves) != len(right) or any(one is not two for one, two in zip(leaves, right)):
+            raise Failed(
+                "The leaves should be the children as they are, and as many as the class lists: do not convert them.",
+                input=f"an object with {kind}", expected=right, got=leaves,
+            )  # fmt: skip
+        again = _attempt(
+            lambda item=item: jax.tree.map(lambda leaf: leaf, item), f"An object with {kind} failed."
+        )
+        if vars(again).keys() != attributes.keys() or any(
+            vars(again)[n] is not attributes[n] for n in attributes
+        ):
+            raise Failed(
+                f"An object with {kind} does not come back as it was.", expected=attributes, got=vars(again)
+            )
 
 
 def _by_value(node):
@@ -281,6 +328,14 @@ def _by_value(node):
             "Two objects whose static attributes differ but look the same have equal structures: do not compare the text "
             "of a value, nor its type or its hash. The auxiliary data holds the values, and `==` of the values decides.",
             input="the names Unit() and Unit(), which are not equal",
+        )
+    one, other = (object.__new__(Linear) for _ in range(2))
+    for item, name in ((one, "rate"), (other, "size")):
+        vars(item).update({"kernel": _ones(2), "bias": _ones(1), name: 2})
+    if _attempt(lambda: jax.tree.structure(one) == jax.tree.structure(other)):
+        raise Failed(
+            "Two objects with the same values under other names have equal structures: the names belong in the auxiliary data, too.",
+            input="an object with rate = 2, and one with size = 2",
         )
     whole, floating = (Linear(_ones(2), _ones(1), value) for value in (2, 2.0))
     if _attempt(lambda: jax.tree.structure(whole) != jax.tree.structure(floating)):

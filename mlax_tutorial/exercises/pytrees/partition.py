@@ -84,11 +84,13 @@ def check(given):
             raise
     checks.pure(given, layers(), kernels)
     first, second = partition({"kernel": 1.5, "bias": 2}, kernels)
-    if type(first["kernel"]) is not float or type(second["bias"]) is not int:
+    kept = [leaf for leaf in (first["kernel"], second["bias"]) if leaf is not None]  # of lost ones below
+    if any(type(leaf) not in (float, int) for leaf in kept):
         raise Failed(
             "Leaves stay as they are: a Python number here became something else.",
             input="{'kernel': 1.5, 'bias': 2}", got=(first, second),
         )  # fmt: skip
+    _leaves_of_all_kinds(partition, kernels)
 
     def asked(text):
         return np.bool_("kernel" in _text(text))
@@ -100,9 +102,51 @@ def check(given):
             f"`chosen` may return NumPy's true and false as well: do not ask with `is`.\n{failure.message}"
         )
         raise
+    for answer in (1, "yes", [0], 0, "", None):  # as `re.search` returns a match or None
+        first, second = partition({"kernel": 1.5}, lambda text, answer=answer: _text(text) and answer)
+        if (first["kernel"] is None) == bool(answer) or (second["kernel"] is None) != bool(answer):
+            raise Failed(
+                "`chosen` may return anything that is true or false, as `re.search` returns a match or None: ask with `if`, not with `==`.",
+                input=f"a function that returns {answer!r}", got=(first, second),
+            )  # fmt: skip
     with under("`jax.jit`"):
         got = jax.jit(lambda tree: partition(tree, kernels))(layers())
     checks.same(got, solution(layers(), kernels), where="under `jax.jit`")
+
+
+def _leaves_of_all_kinds(partition, kernels):
+    """The path alone decides, and leaves of all kinds stay the objects that they are."""
+    shared = jnp.ones(2)
+    tree = {
+        "kernel": shared, "bias": shared, "kernel_size": 3, "layers": 3, "kernel_rate": 0.0, "kernel_on": False,
+        "size": 0, "on": True, "kernel_steps": jnp.array([1, 2]),
+        "steps": np.arange(2), "kernel_mask": np.array([True, False]), "rate": np.float32(0.5),
+    }  # fmt: skip
+    parts = partition(tree, kernels)
+    if parts[0].keys() != tree.keys() or parts[1].keys() != tree.keys():
+        raise Failed("The parts have lost keys of the tree.", input=tree, got=parts)
+    twice = "kernel", "bias", "kernel_size", "layers"
+    for name, leaf in sorted(
+        tree.items(), key=lambda pair: pair[0] in twice
+    ):  # these last: a kind alone may separate them
+        chosen = kernels(f"[{name!r}]")
+        here, there = (part[name] for part in (parts if chosen else parts[::-1]))
+        if here is leaf and there is None:
+            continue
+        if name in twice:
+            said = "The same object stands at two places here, as a shared weight does, and one of them is chosen: ask for each path, not for each leaf."
+        elif here is None or there is not None:
+            said = f"The path alone decides, not what kind of leaf it is or whether it is true: the leaf at `[{name!r}]` is in the wrong part."
+        else:
+            said = f"Leaves stay as they are: the one at `[{name!r}]` became something else."
+        raise Failed(said, input=tree, got=parts)
+    several = {"['layers']", "['layers'][0]", ""}
+    first, _ = partition(layers(), lambda text: _text(text) in several)
+    if jax.tree.leaves(first):
+        raise Failed(
+            "`chosen` is asked about leaves, by their whole paths, and not about the containers on the way.",
+            input=f"chosen: whether the path is one of {sorted(several)}", got=first,
+        )  # fmt: skip
 
 
 def partition_with(hole):

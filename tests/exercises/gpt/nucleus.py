@@ -10,7 +10,7 @@ from tests.exercises.answers import Answers
 answers = Answers(exercise)
 
 
-@answers.wrong("the one that crosses it stays")
+@answers.wrong("One token too few stays")
 def stops_early(logits, k, p):
     order = jnp.argsort(-logits)
     chances = jax.nn.softmax(jnp.where(jnp.arange(len(logits)) < k, logits[order], -jnp.inf))
@@ -18,7 +18,7 @@ def stops_early(logits, k, p):
     return logits.at[order].set(jnp.where(kept, logits[order], -jnp.inf))
 
 
-@answers.wrong("add up to 1 again")
+@answers.wrong("is a share of the `k` that are left")
 def of_all(logits, k, p):
     order = jnp.argsort(-logits)
     chances = jax.nn.softmax(logits[order])

@@ -7,6 +7,7 @@ import inspect
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from mlax_tutorial.checking import Failed
 from mlax_tutorial.exercises.pytrees.node import exercise, solution
@@ -429,3 +430,70 @@ def from_types(cls, static, children):
 
 
 answers.wrong("equal by `==` have structures that differ")(by(with_types, from_types))
+
+
+@answers.wrong("`__init__` of a dataclass is called, too")
+def dataclasses_by_their_own_way(cls):
+    if not dataclasses.is_dataclass(cls):
+        return solution(cls)
+    names = [field.name for field in dataclasses.fields(cls)]
+    static = [name for name in names if name not in cls.children]
+    return jax.tree_util.register_dataclass(cls, data_fields=list(cls.children), meta_fields=static)
+
+
+def names_and_values(cls, item):
+    children, static = apart(cls, item)
+    names, values = zip(*static)
+    return children, (names, values)
+
+
+def from_both(cls, static, children):
+    return together(cls, zip(*static), children)
+
+
+answers.wrong("An object with no static attributes failed")(by(names_and_values, from_both))
+
+
+def keys_and_children(cls, item):
+    children, static = apart(cls, item)
+    keys, values = zip(*children)
+    return list(zip(keys, values)), static
+
+
+answers.wrong("An object with no children failed")(by(keys_and_children, together))
+
+
+@answers.wrong("the names belong in the auxiliary data")
+def names_beside(cls):
+    names = []
+
+    def flatten(item):
+        children, static = apart(cls, item)
+        names[:] = [name for name, _ in static]
+        return children, tuple(value for _, value in static)
+
+    jax.tree_util.register_pytree_with_keys(
+        cls, flatten, lambda static, children: together(cls, zip(names, static), children)
+    )
+    return cls
+
+
+def arrays(cls, item):
+    children, static = apart(cls, item)
+    numbers = int, float, np.ndarray
+    return [
+        (key, jnp.asarray(child) if isinstance(child, numbers) else child) for key, child in children
+    ], static
+
+
+answers.wrong("as many as the class lists")(by(arrays, together))
+
+
+def first_two(cls, item):
+    children, static = apart(cls, item)
+    return children[:2], static
+
+
+answers.wrong("as many as the class lists")(
+    by(first_two, lambda cls, static, two: together(cls, static, [*two]))
+)

@@ -100,6 +100,74 @@ def into_arrays(tree, chosen):
     return jax.tree.map(jnp.asarray, solution(tree, chosen))
 
 
+def by_leaf(decides):
+    """Takes a tree apart by what ``decides(answer, leaf)`` says of the leaf, besides the answer for its path."""
+
+    def partition(tree, chosen):
+        def keep(wanted, path, leaf):
+            return leaf if bool(decides(chosen(jax.tree_util.keystr(path)), leaf)) == wanted else None
+
+        return tuple(jax.tree.map_with_path(functools.partial(keep, w), tree) for w in (True, False))
+
+    return partition
+
+
+answers.wrong("not what kind of leaf")(
+    by_leaf(lambda yes, leaf: yes and isinstance(leaf, (jax.Array, float, int)))
+)
+answers.wrong("not what kind of leaf")(by_leaf(lambda yes, leaf: yes and not isinstance(leaf, bool)))
+answers.wrong("not what kind of leaf")(
+    by_leaf(lambda yes, leaf: yes and jnp.issubdtype(jnp.result_type(leaf), jnp.floating))
+)
+answers.wrong("not what kind of leaf")(by_leaf(lambda yes, leaf: yes and isinstance(leaf, jax.Array)))
+answers.wrong("ask with `if`")(by_leaf(lambda yes, leaf: yes == True))  # noqa: E712
+
+
+@answers.wrong("ask with `if`")
+def equal_to_each(tree, chosen):
+    def keep(wanted, path, leaf):
+        return leaf if chosen(jax.tree_util.keystr(path)) == wanted else None
+
+    return tuple(jax.tree.map_with_path(functools.partial(keep, wanted), tree) for wanted in (True, False))
+
+
+@answers.wrong("not what kind of leaf")
+def without_what_is_false(tree, chosen):
+    def hole(leaf):
+        return None if isinstance(leaf, (int, float, str)) and not leaf else leaf
+
+    return tuple(jax.tree.map(hole, part) for part in solution(tree, chosen))
+
+
+@answers.wrong("stands at two places")
+def by_identity(tree, chosen):
+    found = {id(leaf) for path, leaf in jax.tree.leaves_with_path(tree) if chosen(jax.tree_util.keystr(path))}
+    first = jax.tree.map(lambda leaf: leaf if id(leaf) in found else None, tree)
+    return first, jax.tree.map(lambda leaf: None if id(leaf) in found else leaf, tree)
+
+
+@answers.wrong("not about the containers on the way")
+def below_what_is_chosen(tree, chosen):
+    def on_the_way(path):
+        return any(chosen(jax.tree_util.keystr(path[:i])) for i in range(len(path) + 1))
+
+    return solution_by(on_the_way, tree)
+
+
+def solution_by(decides, tree):
+    def keep(wanted, path, leaf):
+        return leaf if decides(path) == wanted else None
+
+    return tuple(jax.tree.map_with_path(functools.partial(keep, wanted), tree) for wanted in (True, False))
+
+
+@answers.wrong("Leaves stay as they are")
+def arrays_of_jax(tree, chosen):
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf) if hasattr(leaf, "shape") else leaf, solution(tree, chosen)
+    )
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 
