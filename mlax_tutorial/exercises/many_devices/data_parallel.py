@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.interpreters import partial_eval
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed, reader
@@ -62,7 +63,8 @@ def check(data_parallel):
             f"Right, but the loss is computed on {max(rows)} rows at once, not on the 4 of one device: share the batch out by `in_specs`."
         )
     rows.clear()
-    value, gradient = data_parallel(watched, _eight.mesh(size=4))(w, x, y)
+    function = reader.guard(data_parallel(watched, _eight.mesh(size=4)), "data_parallel")
+    value, gradient = jax.jit(function)(w, x, y)
     if not _eight.close(gradient["kernel"], right["kernel"]) or not _eight.close(jnp.asarray(value), wanted):
         raise Failed(
             "Right on a mesh of eight devices, but not on one of four.",
@@ -73,6 +75,23 @@ def check(data_parallel):
         raise Failed(
             f"Right, but on a mesh of four devices, which have 8 rows each, the loss is computed on {max(rows)} at once: use the `mesh` "
             "that is handed in."
+        )
+    _called_again(function, w, x, y)
+
+
+def _called_again(function, *arguments):
+    """Training calls it with other weights and rows: traced for a second time, it must depend on what it is called with."""
+    try:
+        program = jax.make_jaxpr(lambda *arguments: function(*arguments))(*arguments)
+        _, used = partial_eval.dce_jaxpr(program.jaxpr, [True] * len(program.out_avals))
+    except (reader.Raised, jax.errors.UnexpectedTracerError) as error:
+        if not isinstance(getattr(error, "error", error), jax.errors.UnexpectedTracerError):
+            raise
+        used = [False]
+    if not all(used):
+        raise Failed(
+            "Right at the first call, but at the next one your function uses the weights, the rows or the result of the first: what depends on "
+            "the arguments of a call must not be kept for another."
         )
 
 

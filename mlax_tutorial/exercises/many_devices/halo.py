@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.exercises.many_devices import _eight
 from mlax_tutorial.inspection import collectives
 
@@ -49,11 +50,44 @@ def check(halo):
         raise Failed(
             f"Right, but {sent} bytes reach each device where two rows, {2 * x[0].nbytes} bytes, are enough. Send the edges only, with `ppermute`."
         )
-    dtype = jax.eval_shape(function, x.astype(jnp.int32)).dtype
-    if dtype != jnp.int32:
-        raise Failed(
-            f"The strips of an image of integers are made of {dtype} in your result: zeros have the dtype of `x`."
+    for kind in (jnp.uint8, jnp.bfloat16):
+        dtype = jax.eval_shape(function, x.astype(kind)).dtype
+        if dtype != kind:
+            raise Failed(
+                f"The strips of an image of {kind.__name__} are made of {dtype} in your result: zeros have the dtype of `x`."
+            )
+    _of_an_image_with_channels(function)
+
+
+def _of_an_image_with_channels(function):
+    """Of another height and width; the first channel is infinite, so that a product with it is never zero."""
+    x = _eight.numbers(1, 16, 5, 2).at[..., 0].set(jnp.inf)
+    try:
+        got = function(x)
+    except Raised as raised:
+        raised.message = (
+            "Right for strips of shape (4, 3), but not for those of two rows and with channels, of shape (2, 5, 2): there a row has the "
+            f"shape (5, 2).\n{raised.message}"
         )
+        raise
+    padded = jnp.pad(x, ((1, 1), (0, 0), (0, 0)))
+    right = jnp.stack([padded[2 * i : 2 * i + 4] for i in range(8)])
+    if got.shape != right.shape:
+        raise Failed(
+            "Right for strips of shape (4, 3), but not for those of two rows and with channels: of one of shape (2, 5, 2) the result has the shape "
+            f"(4, 5, 2), not {got.shape[1:]}."
+        )
+    if bool(jnp.any(jnp.isnan(got))):
+        raise Failed(
+            "Right for finite numbers, but in an image with an infinite one there are NaNs where zeros are asked for: infinity times 0 is NaN. "
+            "Choose by `jnp.where`, or make zeros, instead of multiplying by 0.",
+            expected=right[0], got=got[0],
+        )  # fmt: skip
+    if not _eight.close(got, right):
+        raise Failed(
+            "Right for strips of shape (4, 3), but not for those of two rows and with channels, of shape (2, 5, 2).",
+            expected=right[1], got=got[1],
+        )  # fmt: skip
 
 
 exercise = Exercise(

@@ -55,6 +55,17 @@ def check(pair):
         raise Failed(
             "Right on eight devices, but not on four: `jax.lax.axis_size(axis_name)` says how many there are."
         )
+    for kind in (jnp.bfloat16, jnp.float16):
+        shapes = (3, 6), (6, 16), (16, 5), (5,)
+        half = jax.eval_shape(function, *(jax.ShapeDtypeStruct(shape, kind) for shape in shapes))
+        if half.shape[1:] != (3, 5):
+            raise Failed(
+                f"Right where `down` has as many columns as `x`. With an `x` of shape (3, 6) and a `down` of 5 columns it must be (3, 5), not {half.shape[1:]}."
+            )
+        if half.dtype != kind:
+            raise Failed(
+                f"Right for float32, but where all that comes in is {kind.__name__}, your result is {half.dtype}: it has the dtype of what comes in."
+            )
 
 
 exercise = Exercise(

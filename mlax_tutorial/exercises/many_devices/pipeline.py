@@ -61,15 +61,30 @@ def check(pipeline):
         if wrong:
             raise Failed(f"In the result the microbatch at place {wrong} is the first that is wrong. Does the first stage take microbatch `t` in tick `t`, and does the pipeline run on until it is empty?", expected=right[wrong], got=last[wrong])  # fmt: skip
         raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])
-    more, deeper = jnp.concatenate([micro, micro[:2] + 1]), _eight.numbers(2, 8, 5, 5)
+    spoiled = function(kernels, micro.at[2].set(jnp.nan))[-1]
+    others = jnp.array([i for i in range(MICRO) if i != 2])
+    if not _eight.close(spoiled[others], right[others]):
+        raise Failed(
+            "Right for finite numbers, but with NaNs in one microbatch others are wrong: 0 times NaN is NaN. Choose what a stage takes, and what is "
+            "kept, by `jnp.where` instead of multiplying by 0 or 1.",
+            expected=right[0], got=spoiled[0],
+        )  # fmt: skip
+    # More microbatches than before, and fewer than stages.
+    more, deeper = jnp.concatenate([micro, micro[:1] + 1]), _eight.numbers(2, 8, 5, 5)
     got = over(8)(deeper, more)
     for kernel in deeper:
         more = _stage(kernel, more)
     if got.shape[1:] != more.shape or not _eight.close(got[-1], more):
         raise Failed(
-            f"Right for {MICRO} microbatches and {STAGES} stages, but not for {MICRO + 2} and 8: `len(micro)` and "
+            f"Right for {MICRO} microbatches and {STAGES} stages, but not for {MICRO + 1} and 8: `len(micro)` and "
             "`jax.lax.axis_size(axis_name)` say how many there are."
         )
+    for kind in (jnp.bfloat16, jnp.float16):
+        dtype = jax.eval_shape(function, kernels.astype(kind), micro.astype(kind)).dtype
+        if dtype != kind:
+            raise Failed(
+                f"Right for float32, but where weights and microbatches are {kind.__name__}, your result is {dtype}: zeros have the dtype of `micro`."
+            )
     found = collectives.find(function, kernels, micro)
     whole = [each.kind for each in found if each.kind != "collective-permute"]
     if whole:

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.exercises.many_devices.data_parallel import exercise
@@ -102,6 +103,174 @@ def no_mean(loss, mesh):
 @answers.wrong()
 def no_function(loss, mesh):
     return loss
+
+
+def step(loss, mesh):
+    def local(w, x, y):
+        return jax.value_and_grad(lambda w: jax.lax.pmean(loss(w, x, y), "devices"))(w)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P())
+
+
+@answers.wrong("must not be kept for another")
+def keeps_the_first_weights(loss, mesh):
+    kept = []
+
+    def function(w, x, y):
+        if not kept:
+            kept.append(w)
+        return step(loss, mesh)(kept[0], x, y)
+
+    return function
+
+
+@answers.wrong("must not be kept for another")
+def weights_placed_once(loss, mesh):
+    placed = None
+
+    def function(w, x, y):
+        nonlocal placed
+        if placed is None:
+            placed = jax.device_put(w, NamedSharding(mesh, P()))
+        return step(loss, mesh)(placed, x, y)
+
+    return function
+
+
+@answers.wrong("must not be kept for another")
+def weights_in_a_closure(loss, mesh):
+    local = None
+
+    def function(w, x, y):
+        nonlocal local
+        if local is None:
+
+            def mean(w, x, y):
+                return jax.lax.pmean(loss(w, x, y), "devices")
+
+            kept = w
+            local = jax.shard_map(
+                lambda x, y: jax.value_and_grad(mean)(kept, x, y),
+                mesh=mesh,
+                in_specs=SPECS[1:],
+                out_specs=P(),
+            )
+        return local(x, y)
+
+    return function
+
+
+@answers.wrong("must not be kept for another")
+def kept_by_shape(loss, mesh):
+    results = {}
+
+    def function(w, x, y):
+        if x.shape not in results:
+            results[x.shape] = step(loss, mesh)(w, x, y)
+        return results[x.shape]
+
+    return function
+
+
+@answers.wrong("must not be kept for another")
+def rows_placed_once(loss, mesh):
+    placed = {}
+
+    def function(w, x, y):
+        rows = placed.setdefault(x.shape, (x, y))
+        return step(loss, mesh)(w, *rows)
+
+    return function
+
+
+@answers.wrong("must not be kept for another")
+def kept_by_the_structure(loss, mesh):
+    results = {}
+
+    def function(w, x, y):
+        key = str(jax.tree.structure(w))
+        if key not in results:
+            results[key] = jax.jit(step(loss, mesh))(w, x, y)
+        return results[key]
+
+    return function
+
+
+@answers.wrong("must not be kept for another")
+def targets_kept(loss, mesh):
+    kept = []
+
+    def function(w, x, y):
+        kept.append(y)
+        return step(loss, mesh)(w, x, kept[0])
+
+    return function
+
+
+@answers.wrong("where concrete value is expected")
+def gradient_as_a_number(loss, mesh):
+    def function(w, x, y):
+        value, gradient = step(loss, mesh)(w, x, y)
+        return float(value), gradient
+
+    return function
+
+
+@answers.wrong()
+def stacked(loss, mesh):
+    def local(w, x, y):
+        value, gradient = jax.value_and_grad(lambda w: jax.lax.pmean(loss(w, x, y), "devices"))(w)
+        return value[None], gradient
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=(P("devices"), P()), check_vma=False)
+
+
+@answers.wrong()
+def gradient_by_the_rows(loss, mesh):
+    def local(w, x, y):
+        value, (_, gradient) = jax.value_and_grad(
+            lambda w, x: jax.lax.pmean(loss(w, x, y), "devices"), (0, 1)
+        )(w, x)
+        return value, gradient
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=(P(), P("devices")))
+
+
+@answers.wrong()
+def sums_both(loss, mesh):
+    def local(w, x, y):
+        return jax.value_and_grad(lambda w: jax.lax.psum(loss(w, x, y), "devices"))(w)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P())
+
+
+@answers.right
+def made_at_the_first_call(loss, mesh):
+    made = []
+
+    def function(w, x, y):
+        if not made:
+            made.append(jax.jit(step(loss, mesh)))
+        return made[0](w, x, y)
+
+    return function
+
+
+@answers.right
+def placed_at_each_call(loss, mesh):
+    def function(w, x, y):
+        w = jax.device_put(w, NamedSharding(mesh, P()))
+        return step(loss, mesh)(w, *jax.device_put((x, y), NamedSharding(mesh, P("devices"))))
+
+    return function
+
+
+@answers.right
+def differentiated_outside(loss, mesh):
+    def local(w, x, y):
+        return jax.lax.pmean(loss(w, x, y), "devices")
+
+    return jax.value_and_grad(jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P()))
 
 
 @answers.right

@@ -12,6 +12,12 @@ answers = Answers(exercise)
 AHEAD, BACK = [(i, i + 1) for i in range(7)], [(i + 1, i) for i in range(7)]
 
 
+def ring(x, axis_name):
+    """The rows beside, and those of the other end of the image at its ends."""
+    above = jax.lax.ppermute(x[-1:], axis_name, [(i, (i + 1) % 8) for i in range(8)])
+    return above, jax.lax.ppermute(x[:1], axis_name, [(i, (i - 1) % 8) for i in range(8)])
+
+
 @answers.wrong("does not go round")
 def around(x, axis_name):
     above = jax.lax.ppermute(x[-1:], axis_name, [(i, (i + 1) % 8) for i in range(8)])
@@ -90,6 +96,93 @@ def size_of_another_axis(x, axis_name):
     return jnp.concatenate([above, x, below])
 
 
+@answers.wrong("zeros have the dtype of `x`")
+def zeros_of_integers(x, axis_name):
+    above, below = ring(x, axis_name)
+    zeros, me = jnp.zeros(above.shape, int), jax.lax.axis_index(axis_name)
+    return jnp.concatenate([jnp.where(me == 0, zeros, above), x, jnp.where(me == 7, zeros, below)])
+
+
+@answers.wrong("zeros have the dtype of `x`")
+def mask_of_integers(x, axis_name):
+    above, below = ring(x, axis_name)
+    me = jax.lax.axis_index(axis_name)
+    return jnp.concatenate([above * jnp.minimum(me, 1), x, below * jnp.minimum(7 - me, 1)])
+
+
+@answers.wrong("with channels")
+def rows_without_their_axis(x, axis_name):
+    above = jax.lax.ppermute(x[-1], axis_name, AHEAD)
+    below = jax.lax.ppermute(x[0], axis_name, BACK)
+    return jnp.vstack([above, x, below])
+
+
+@answers.wrong("with channels")
+def padded_two_axes(x, axis_name):
+    x = jnp.pad(x, ((1, 1), (0, 0)))
+    x = x.at[0].set(jax.lax.ppermute(x[-2], axis_name, AHEAD))
+    return x.at[-1].set(jax.lax.ppermute(x[1], axis_name, BACK))
+
+
+@answers.wrong("with channels")
+def rows_by_reshape(x, axis_name):
+    above = jax.lax.ppermute(x[-1].reshape(1, -1), axis_name, AHEAD)
+    below = jax.lax.ppermute(x[0].reshape(1, -1), axis_name, BACK)
+    return jnp.concatenate([above, x, below])
+
+
+@answers.wrong("with channels")
+def two_names_for_the_shape(x, axis_name):
+    rows, width = x.shape
+    result = jnp.zeros((rows + 2, width), x.dtype).at[1:-1].set(x)
+    result = result.at[0].set(jax.lax.ppermute(x[-1], axis_name, AHEAD))
+    return result.at[-1].set(jax.lax.ppermute(x[0], axis_name, BACK))
+
+
+@answers.wrong("with channels")
+def all_in_rows_of_numbers(x, axis_name):
+    x = x.reshape(len(x), -1)
+    above, below = jax.lax.ppermute(x[-1:], axis_name, AHEAD), jax.lax.ppermute(x[:1], axis_name, BACK)
+    return jnp.concatenate([above, x, below])
+
+
+@answers.wrong("with channels")
+def always_four_rows(x, axis_name):
+    above, below = jax.lax.ppermute(x[3:4], axis_name, AHEAD), jax.lax.ppermute(x[:1], axis_name, BACK)
+    return jnp.concatenate([above, x, below])
+
+
+@answers.wrong("infinity times 0")
+def product_with_a_mask(x, axis_name):
+    above, below = ring(x, axis_name)
+    me = jax.lax.axis_index(axis_name)
+    return jnp.concatenate([above * (me > 0), x, below * (me < 7)])
+
+
+@answers.wrong("infinity times 0")
+def product_with_a_mask_of_the_same_dtype(x, axis_name):
+    above, below = ring(x, axis_name)
+    me = jax.lax.axis_index(axis_name)
+    first, last = (me == 0).astype(x.dtype), (me == 7).astype(x.dtype)
+    return jnp.concatenate([(1 - first) * above, x, (1 - last) * below])
+
+
+@answers.wrong("infinity times 0")
+def zeros_by_a_product(x, axis_name):
+    above, below = ring(x, axis_name)
+    me = jax.lax.axis_index(axis_name)
+    return jnp.concatenate([jnp.where(me == 0, 0 * x[:1], above), x, jnp.where(me == 7, 0 * x[-1:], below)])
+
+
+@answers.wrong("infinity times 0")
+def zeros_by_a_difference(x, axis_name):
+    above, below = ring(x, axis_name)
+    me = jax.lax.axis_index(axis_name)
+    return jnp.concatenate(
+        [jnp.where(me == 0, above - above, above), x, jnp.where(me == 7, x[:1] - x[:1], below)]
+    )
+
+
 @answers.right
 def masked(x, axis_name):
     me = jax.lax.axis_index(axis_name)
@@ -100,6 +193,28 @@ def masked(x, axis_name):
 
 @answers.right
 def padded(x, axis_name):
-    x = jnp.pad(x, ((1, 1), (0, 0)))
+    x = jnp.pad(x, ((1, 1), *((0, 0),) * (x.ndim - 1)))
     x = x.at[0].set(jax.lax.ppermute(x[-2], axis_name, AHEAD))
     return x.at[-1].set(jax.lax.ppermute(x[1], axis_name, BACK))
+
+
+@answers.right
+def stacked(x, axis_name):
+    above, below = jax.lax.ppermute(x[-1:], axis_name, AHEAD), jax.lax.ppermute(x[:1], axis_name, BACK)
+    return jnp.vstack([above, x, below])
+
+
+@answers.right
+def zeros_where_there_is_nobody(x, axis_name):
+    above, below = ring(x, axis_name)
+    me = jax.lax.axis_index(axis_name)
+    above = jax.lax.cond(me == 0, jnp.zeros_like, lambda row: row, above)
+    below = jax.lax.cond(me == 7, jnp.zeros_like, lambda row: row, below)
+    return jnp.concatenate([above, x, below])
+
+
+@answers.right
+def into_zeros(x, axis_name):
+    result = jnp.zeros((len(x) + 2, *x.shape[1:]), x.dtype)
+    result = result.at[0].set(jax.lax.ppermute(x[-1], axis_name, AHEAD)).at[1:-1].set(x)
+    return result.at[-1].set(jax.lax.ppermute(x[0], axis_name, BACK))
