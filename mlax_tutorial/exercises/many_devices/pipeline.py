@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed
@@ -29,6 +30,13 @@ def _stage(kernel, x):
     return x + jnp.tanh(x @ kernel)
 
 
+@jax.jit
+def _through(kernels, micro):
+    for kernel in kernels:
+        micro = _stage(kernel, micro)
+    return micro
+
+
 def check(pipeline):
     kernels, micro = _eight.numbers(0, STAGES, 5, 5), _eight.numbers(1, MICRO, 2, 5)
 
@@ -42,9 +50,7 @@ def check(pipeline):
 
     function = over(STAGES)
     got = function(kernels, micro)
-    right = micro
-    for kernel in kernels:
-        right = _stage(kernel, right)
+    right = _through(kernels, micro)
     if got.shape[1:] != right.shape:
         raise Failed(f"The result has the shape of `micro`, {right.shape}, not {got.shape[1:]}.")
     last = got[-1]
@@ -61,26 +67,26 @@ def check(pipeline):
         if wrong:
             raise Failed(f"In the result the microbatch at place {wrong} is the first that is wrong. Does the first stage take microbatch `t` in tick `t`, and does the pipeline run on until it is empty?", expected=right[wrong], got=last[wrong])  # fmt: skip
         raise Failed("What comes out of the last stage is wrong.", expected=right[0], got=last[0])
-    spoiled = function(kernels, micro.at[2].set(jnp.nan))[-1]
-    others = jnp.array([i for i in range(MICRO) if i != 2])
-    if not _eight.close(spoiled[others], right[others]):
+    one = np.arange(MICRO)[:, None, None] == 2
+    spoiled = np.asarray(function(kernels, np.where(one, np.float32("nan"), micro)))[-1]
+    if not _eight.close(np.where(one, 0, spoiled), np.where(one, 0, right)):
         raise Failed(
             "Right for finite numbers, but with NaNs in one microbatch others are wrong: 0 times NaN is NaN. Choose what a stage takes, and what is "
             "kept, by `jnp.where` instead of multiplying by 0 or 1.",
             expected=right[0], got=spoiled[0],
         )  # fmt: skip
     # More microbatches than before, and fewer than stages.
-    more, deeper = jnp.concatenate([micro, micro[:1] + 1]), _eight.numbers(2, 8, 5, 5)
+    more, deeper = np.concatenate([micro, np.asarray(micro)[:1] + 1]), _eight.numbers(2, 8, 5, 5)
     got = over(8)(deeper, more)
-    for kernel in deeper:
-        more = _stage(kernel, more)
+    more = _through(deeper, more)
     if got.shape[1:] != more.shape or not _eight.close(got[-1], more):
         raise Failed(
             f"Right for {MICRO} microbatches and {STAGES} stages, but not for {MICRO + 1} and 8: `len(micro)` and "
             "`jax.lax.axis_size(axis_name)` say how many there are."
         )
     for kind in (jnp.bfloat16, jnp.float16):
-        dtype = jax.eval_shape(function, kernels.astype(kind), micro.astype(kind)).dtype
+        halves = (jax.ShapeDtypeStruct(x.shape, kind) for x in (kernels, micro))
+        dtype = jax.eval_shape(function, *halves).dtype
         if dtype != kind:
             raise Failed(
                 f"Right for float32, but where weights and microbatches are {kind.__name__}, your result is {dtype}: zeros have the dtype of `micro`."
