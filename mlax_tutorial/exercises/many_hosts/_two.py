@@ -1,4 +1,4 @@
-"""What these exercises share: the reader's function in two real processes."""
+"""What these exercises share: the reader's function in two real processes, or in three."""
 
 import jax
 from jax.sharding import AxisType
@@ -14,14 +14,21 @@ def mesh(axis="data"):
     return jax.make_mesh((jax.device_count(),), (axis,), axis_types=(AxisType.Auto,))
 
 
-def run(program, function, *arguments, devices=2, seconds=WAIT):
-    """What `program(function, …)` returns in each of two processes; the reader's function is sent without its guard."""
+def run(program, function, *arguments, processes=2, devices=2, seconds=WAIT):
+    """What `program(function, …)` returns in each of the processes; the reader's function is sent without its guard."""
     try:
         found = hosts.run(
-            program, reader.original(function), *arguments, processes=2, devices=devices, seconds=seconds
+            program,
+            reader.original(function),
+            *arguments,
+            processes=processes,
+            devices=devices,
+            seconds=seconds,
         )
     except hosts.HostsError as error:
-        raise Failed(f"Your function is run in two processes, and they could not begin: {error}") from error
+        raise Failed(
+            f"Your function is run in {processes} processes, and they could not begin: {error}"
+        ) from error
     for host in found:
         if host.printed:
             print(host.printed)
