@@ -79,7 +79,49 @@ def check(rows_at):
                 raise Failed(
                     "Each process takes a part in one piece: those of process 0, then those of process 1, are the batch in its order."
                 )
+    if set(first.tolist()) == set(second[0].tolist()):
+        raise Failed(
+            "The first batch of each epoch holds the same rows: shuffle all rows, not those of each batch."
+        )
+    _other_sizes(rows_at, epoch)
     _killed(rows_at, size, batch_size)
+
+
+def _other_sizes(rows_at, epoch):
+    """Of other data, in between; then again of those from before."""
+    for size, batch_size in ((31, 6), (24, 8), (7, 7)):
+        steps = size // batch_size
+        for first in (0, 2 * steps):
+            found = [rows_at(step, size, batch_size, 0, 1) for step in range(first, first + steps)]
+            read = np.concatenate(found)
+            of = f"batches of {batch_size} from {size} rows"
+            if [len(rows) for rows in found] != [batch_size] * steps:
+                raise Failed(
+                    f"Right for batches of 12 from 50 rows, but {of} have other lengths than {batch_size}. Is something kept from one call to the next, "
+                    "or written down?",
+                    got=found,
+                )  # fmt: skip
+            if read.min() < 0 or read.max() >= size:
+                raise Failed(
+                    f"Right for batches of 12 from 50 rows, but of {of} some are not numbered from 0 to {size - 1}. An order that is kept "
+                    "belongs to its epoch and its `size`.",
+                    got=read,
+                )  # fmt: skip
+            if len(set(read.tolist())) < steps * batch_size:
+                raise Failed(
+                    f"Right for batches of 12 from 50 rows, but in an epoch of {of} some come twice. It is `size // batch_size` steps long, here "
+                    f"{steps}.",
+                    got=read,
+                )  # fmt: skip
+        parts = [rows_at(0, size, batch_size, index, batch_size) for index in range(batch_size)]
+        if not np.array_equal(np.concatenate(parts), rows_at(0, size, batch_size, 0, 1)):
+            raise Failed(f"Right for up to 4 processes, but not for {batch_size}, which read a row each of a batch of {batch_size}.", got=parts)  # fmt: skip
+    again = [rows_at(step, 50, 12, 0, 1) for step in range(4)]
+    if not all(map(np.array_equal, again, epoch)):
+        raise Failed(
+            "The same step gives other rows after calls with another `size`. What a step reads must depend on nothing but the arguments.",
+            expected=epoch[0], got=again[0],
+        )  # fmt: skip
 
 
 def _program(rows_at, first, stop, size, batch_size):

@@ -1,5 +1,7 @@
 """Answers to the exercise many_hosts.rows_at."""
 
+import functools
+
 import jax
 import numpy as np
 
@@ -87,6 +89,122 @@ def an_array_of_jax(step, size, batch_size, process_index, process_count):
     epoch, batch = divmod(step, size // batch_size)
     order = jax.random.permutation(jax.random.fold_in(jax.random.key(0), epoch), size)
     return order[batch * batch_size :][:batch_size].reshape(process_count, -1)[process_index]
+
+
+def cut(order, step, size, batch_size, process_index, process_count):
+    batch = step % (size // batch_size)
+    return part(order[batch * batch_size :][:batch_size], process_index, process_count)
+
+
+orders = {}
+
+
+@answers.wrong("belongs to its epoch and its `size`")
+def kept_by_epoch(step, size, batch_size, process_index, process_count):
+    epoch = step // (size // batch_size)
+    if epoch not in orders:
+        orders[epoch] = np.random.RandomState([0, epoch]).permutation(size)
+    return cut(orders[epoch], step, size, batch_size, process_index, process_count)
+
+
+@answers.wrong("belongs to its epoch and its `size`")
+def kept_as_default(step, size, batch_size, process_index, process_count, kept={}):  # noqa: B006
+    epoch = step // (size // batch_size)
+    order = kept.setdefault(epoch, np.random.RandomState([0, epoch]).permutation(size))
+    return cut(order, step, size, batch_size, process_index, process_count)
+
+
+largest = []
+
+
+@answers.wrong("belongs to its epoch and its `size`")
+def kept_for_the_first_size(step, size, batch_size, process_index, process_count):
+    largest.append(size)
+    order = np.random.RandomState([0, step // (size // batch_size)]).permutation(largest[0])
+    return cut(order, step, size, batch_size, process_index, process_count)
+
+
+@answers.wrong("belongs to its epoch and its `size`")
+def fifty_rows(step, size, batch_size, process_index, process_count):
+    order = np.random.RandomState([0, step // (size // batch_size)]).permutation(50)
+    return cut(order, step, size, batch_size, process_index, process_count)
+
+
+@answers.wrong("It is `size // batch_size` steps long")
+def four_steps(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, 4)
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    return part(order[batch * batch_size :][:batch_size], process_index, process_count)
+
+
+lengths = {}
+
+
+@answers.wrong("It is `size // batch_size` steps long")
+def steps_kept(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, lengths.setdefault("steps", size // batch_size))
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    return part(order[batch * batch_size :][:batch_size], process_index, process_count)
+
+
+@answers.wrong("have other lengths than 6")
+def batches_of_twelve(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // 12)
+    order = np.random.RandomState([0, epoch]).permutation(size)
+    return part(order[batch * 12 :][:12], process_index, process_count)
+
+
+@answers.wrong("not those of each batch")
+def shuffled_within_the_batches(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    rows = batch * batch_size + np.random.RandomState([step, epoch]).permutation(batch_size)
+    return part(rows, process_index, process_count)
+
+
+@answers.wrong("not those of each batch")
+def batches_of_one_order(step, size, batch_size, process_index, process_count):
+    epoch, batch = divmod(step, size // batch_size)
+    rows = np.random.RandomState(0).permutation(size)[batch * batch_size :][:batch_size]
+    return part(np.random.RandomState(step).permutation(rows), process_index, process_count)
+
+
+last = {}
+
+
+@answers.wrong()
+def kept_until_the_epoch_ends(step, size, batch_size, process_index, process_count):
+    epoch = step // (size // batch_size)
+    if last.get("epoch") != epoch:
+        last.update(epoch=epoch, order=np.random.RandomState([0, epoch]).permutation(size))
+    return cut(last["order"], step, size, batch_size, process_index, process_count)
+
+
+kept_orders = {}
+
+
+@answers.right
+def kept_by_epoch_and_size(step, size, batch_size, process_index, process_count):
+    key = epoch, _ = step // (size // batch_size), size
+    if key not in kept_orders:
+        kept_orders[key] = np.random.RandomState([0, epoch]).permutation(size)
+    return cut(kept_orders[key], step, size, batch_size, process_index, process_count)
+
+
+@functools.cache
+def order_of(epoch, size):
+    return np.random.default_rng([3, epoch]).permutation(size)
+
+
+@answers.right
+def kept_by_functools(step, size, batch_size, process_index, process_count):
+    order = order_of(step // (size // batch_size), size)
+    return cut(order, step, size, batch_size, process_index, process_count)
+
+
+@answers.right
+def sorted_numbers(step, size, batch_size, process_index, process_count):
+    order = np.argsort(np.random.RandomState(step // (size // batch_size)).rand(size))
+    return cut(order, step, size, batch_size, process_index, process_count)
 
 
 @answers.right
