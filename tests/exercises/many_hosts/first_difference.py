@@ -89,18 +89,123 @@ def one_gathers(tree):
                 return jax.tree_util.keystr(path)
 
 
+def search(tree, differ, path_of=jax.tree_util.keystr):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if differ(gather(leaf)):
+            return path_of(path)
+
+
+def unlike(one, other):
+    return not np.array_equal(one, other, equal_nan=True)
+
+
+NANS = "a NaN at the same place"
+
+
+@answers.wrong(NANS)
+def unequal(tree):
+    return search(tree, lambda copies: (copies != copies[0]).any())
+
+
+@answers.wrong(NANS)
+def not_all_equal(tree):
+    return search(tree, lambda copies: not (copies == copies[0]).all())
+
+
+@answers.wrong(NANS)
+def spread(tree):
+    return search(tree, lambda copies: np.ptp(copies, axis=0).any())
+
+
+@answers.wrong(NANS)
+def array_equal(tree):
+    return search(tree, lambda copies: not all(np.array_equal(copy, copies[0]) for copy in copies))
+
+
+@answers.wrong(NANS)
+def array_equal_of_jax(tree):
+    return search(tree, lambda copies: not all(jnp.array_equal(copy, copies[0]) for copy in copies))
+
+
+@answers.wrong("compare the copies of all")
+def first_and_second(tree):
+    return search(tree, lambda copies: unlike(copies[0], copies[1]))
+
+
+@answers.wrong("compare the copies of all")
+def half_and_half(tree):
+    return search(tree, lambda copies: unlike(*np.split(copies[: 2 * (len(copies) // 2)], 2)))
+
+
+@answers.wrong("float32 rounds both to the same")
+def in_float32(tree):
+    return search(
+        tree, lambda copies: any(unlike(np.float32(copy), np.float32(copies[0])) for copy in copies)
+    )
+
+
+@answers.wrong("In process 0 your code raised")
+def elements_by_len(tree):
+    return search(
+        tree, lambda copies: any(unlike(copy[i], copies[0][i]) for copy in copies for i in range(len(copy)))
+    )
+
+
+@answers.wrong("is the empty string")
+def path_or_none(tree):
+    return search(tree, lambda copies: any(unlike(copy, copies[0]) for copy in copies)) or None
+
+
+@answers.wrong("is the empty string")
+def joined_strings(tree):
+    found = ""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        copies = gather(leaf)
+        if not found and any(unlike(copy, copies[0]) for copy in copies):
+            found = jax.tree_util.keystr(path)
+    return found if found else None
+
+
+@answers.wrong("is the empty string")
+def from_the_first_key(tree):
+    return search(
+        tree,
+        lambda copies: any(unlike(copy, copies[0]) for copy in copies),
+        path_of=lambda path: jax.tree_util.keystr(path) if path else None,
+    )
+
+
 @answers.right
 def stops_early(tree):
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        if np.ptp(gather(leaf), axis=0).any():  # the same in all processes
+        copies = gather(leaf)
+        if any(unlike(copy, copies[0]) for copy in copies):  # the same in all processes
             return jax.tree_util.keystr(path)
+
+
+@answers.right
+def of_bytes(tree):
+    return search(tree, lambda copies: len({copy.tobytes() for copy in copies}) > 1)
+
+
+@answers.right
+def neighbors(tree):
+    return search(tree, lambda copies: any(map(unlike, copies, copies[1:])))
+
+
+@answers.right
+def one_nan_or_both(tree):
+    def differ(copies):
+        return ((copies != copies[0]) & ~((copies != copies) & (copies[0] != copies[0]))).any()
+
+    return search(tree, differ)
 
 
 @answers.right
 def all_in_one(tree):
     paths = jax.tree_util.tree_leaves_with_path(tree)
     copies = multihost_utils.process_allgather([np.asarray(leaf) for _, leaf in paths])
-    differ = [jnp.any(each != each[0]) for each in copies]
+    differ = [any(not jnp.array_equal(one, each[0], equal_nan=True) for one in each) for each in copies]
     return next((jax.tree_util.keystr(path) for (path, _), wrong in zip(paths, differ) if wrong), None)
 
 
