@@ -17,12 +17,12 @@ from mlax_tutorial.inspection import hosts
 
 
 def solution(step, seconds, give_up):
-    def watched(*arguments):
+    def watched(*arguments, **named):
         timer = threading.Timer(seconds, give_up)
         timer.daemon = True
         timer.start()
         try:
-            return jax.block_until_ready(step(*arguments))
+            return jax.block_until_ready(step(*arguments, **named))
         finally:
             timer.cancel()
 
@@ -58,7 +58,7 @@ def check(watchdog):
         called.clear()
         return watchdog(step, seconds, give_up)
 
-    watched = watch(lambda x, y: x + y, 30.0)
+    watched = watch(lambda x, y: 10 * x + y, 30.0)
     if not callable(watched):
         raise Failed(
             "`watchdog(step, seconds, give_up)` must return a function, which is called in place of `step`.",
@@ -68,13 +68,28 @@ def check(watchdog):
         inspect.signature(watched).bind(2, 3)
     except TypeError as error:
         raise Failed(f"The watched step must take the arguments of `step`, here two: {error}.") from error
-    if watched(2, 3) != 5:
+    try:
+        inspect.signature(watched).bind(2, y=3)
+    except TypeError as error:
+        raise Failed(
+            f"The watched step must take the arguments of `step` also by name, here `y=3`: {error}. `def watched(*arguments, **named)` takes all, and "
+            "`step(*arguments, **named)` hands them on."
+        ) from error
+    if watched(2, 3) != 23:
         raise Failed("The watched step must take the arguments of `step`, and return what it returns.")
     if times:
         raise Failed(
             "The step was done at once, and `give_up` was called: start the clock before, and stop it after."
         )
 
+    if watched(2, y=3) != 23 or watched(y=3, x=2) != 23:
+        raise Failed("What is given by name, as in `watched(2, y=3)`, does not reach `step`.")
+    loss = jnp.ones(2)
+    if not isinstance(found := watch(lambda: {"loss": loss}, 30.0)(), dict) or found.get("loss") is not loss:
+        raise Failed(
+            "The watched step must return what `step` returns: here a dict with an array of JAX's, the same array.",
+            got=found,
+        )
     begun, seen, timers, before = time.monotonic(), [], [], threading.enumerate()
 
     def waiting():  # a step that ends when it is given up
@@ -106,6 +121,13 @@ def check(watchdog):
         raise Failed(
             "`step` returned at once, its result came later, and `give_up` was not called. JAX computes asynchronously: wait for the result, with "
             "`jax.block_until_ready`, before you stop the clock."
+        )
+
+    watch(lambda: {"steps": 1, "losses": [jnp.ones(2), _Slow(lambda: called.wait(LATE))]})()
+    if not times:
+        raise Failed(
+            "In the result of `step`, a dict with a list in it, one array came later, and `give_up` was not called: `jax.block_until_ready` waits for all "
+            "arrays of a tree, a method of one array does not."
         )
 
     def steps():
@@ -182,7 +204,7 @@ exercise = Exercise(
     why="JAX waits for ever for a host that does not come; a clock of your own turns the silence into a restart.",
     hints=(
         "`threading.Timer(seconds, give_up)` calls `give_up` in another thread, unless `timer.cancel()` comes first. `timer.start()` starts it.",
-        "A step returns before its device has computed: `jax.block_until_ready(step(*arguments))` inside of a `try`, the `cancel` in its `finally`.",
+        "A step returns before its device has computed: `jax.block_until_ready(step(*arguments, **named))` inside of a `try`, the `cancel` in its `finally`.",
     ),
     solution=solution,
     check=check,
