@@ -54,7 +54,7 @@ def built(tmp_path_factory) -> Book:
     """The sample, built; do not change it."""
     book = new_book(tmp_path_factory.mktemp("built"))
     build.build_one(book, "sample")
-    edit_record(book, seconds=1, over={})  # the machine may be busy
+    edit_record(book, seconds=1)  # the machine may be busy
     from tools.notebooks import pages
 
     pages.write(book)

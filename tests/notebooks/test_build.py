@@ -1,5 +1,6 @@
 """A build executes what changed, and nothing differs when nothing changed."""
 
+import datetime
 import pathlib
 import subprocess
 import sys
@@ -294,6 +295,18 @@ def test_another_jax_than_the_locked_one_is_refused(empty_book, capsys):
     assert __main__.main(["--root", str(empty_book.root), "build"]) == 1
     assert "the lock says 0.0.1" in capsys.readouterr().err
     assert not empty_book.notebook("sample").exists()
+
+
+def test_work_over_its_limit_is_told(book, monkeypatch):
+    """The machine may be slow, so it is a warning."""
+    ran = build.Executed(read(book), 205.0, {2: 50.4}, [], [])
+    monkeypatch.setattr(build, "execute", lambda book, source: ran)
+    told = build.build_one(book, "sample", force=True)
+    assert "took 205 processor seconds of at most 200" in told
+    assert "code cell 1 (line 17): took 50 processor seconds, its limit is 40" in told
+    entry = record.load(book)["sample"]
+    assert entry["seconds"] == 205
+    assert entry["date"] == datetime.date.today().isoformat()
 
 
 def test_each_chapter_has_a_record_of_its_own(book):

@@ -89,6 +89,16 @@ def test_what_can_be_seen_does(old, new, said):
     assert said in likeness.difference("text/html", SVG, SVG.replace(old, new, 1))
 
 
+def test_the_prefix_of_ids_does_not_matter():
+    stored = '<svg><path id="v01234567-0" d="M 0 0" /><use href="#v01234567-0" /><g clip-path="url(#v01234567-1)" /></svg>'
+    assert likeness.difference("text/html", stored, stored.replace("v01234567", "v89abcdef")) is None
+    for other in [
+        stored.replace('href="#v01234567-0', 'href="#v01234567-1'),
+        stored.replace("v01234567", "w01234567"),
+    ]:
+        assert "the markup changed" in likeness.difference("text/html", stored, other)
+
+
 def test_text_without_pictures_is_left_to_nbval():
     assert not likeness.is_picture("text/html", "<td>7</td>")
     assert not likeness.is_picture("text/plain", "7")

@@ -136,7 +136,6 @@ def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
         "locked": inputs.locked(book),
         "notebook": inputs.digest(text.encode()),
         "seconds": record.rounded(ran.seconds),
-        "over": {source.cells[index]["id"]: round(taken) for index, taken in ran.over.items()},
         "hardware": record.hardware(),
         "python": ".".join(platform.python_version_tuple()[:2]),
         "jax": inputs.installed()["jax"],
@@ -159,7 +158,7 @@ def build_one(book: Book, name: str, *, force: bool = False) -> str:
         text = canonical.dumps(notebook)
         record.write_beside(book.notebook(name), text)
         ran = Executed(notebook, entry["seconds"], {}, entry["modules"], entry["printed"])
-        kept = {key: entry[key] for key in ("seconds", "over", "hardware", "python", "jax", "date")}
+        kept = {key: entry[key] for key in ("seconds", "hardware", "python", "jax", "date")}
         record.store(book, name, new_entry(book, source, ran, text) | kept)
         return f"{name}: {title}: its text changed, and no code; nothing ran"
     try:
@@ -180,7 +179,7 @@ def build_one(book: Book, name: str, *, force: bool = False) -> str:
     if entry is not None:
         inputs_of = ("source", "package", "modules", "printed", "locked", "notebook")
         if all(entry.get(key) == fresh[key] for key in inputs_of):
-            kept = ("seconds", "over", "hardware", "python", "jax", "date")
+            kept = ("seconds", "hardware", "python", "jax", "date")
             fresh |= {key: entry[key] for key in kept if key in entry}
     record.store(book, name, fresh)
     what = "changed" if changed else "nothing changed"

@@ -134,22 +134,6 @@ def parse(code: str) -> ast.Module | None:
         return None
 
 
-def in_time(chapter: Chapter):
-    if chapter.entry is None:
-        return
-    if chapter.entry["seconds"] > (limit := sources.CORES * sources.CHAPTER_SECONDS):
-        yield (
-            f"{chapter.source.path}: the chapter took {chapter.entry['seconds']} processor seconds of at most "
-            f"{limit:g}: make its work smaller"
-        )
-    for index, cell in enumerate(chapter.source.cells):
-        if cell["id"] in chapter.entry["over"]:
-            yield (
-                f"{chapter.source.place(index)}: took {chapter.entry['over'][cell['id']]} processor seconds, its limit is "
-                f"{sources.CORES * sources.cell_limit(cell):g}: make it smaller, or raise the limit by the tag `limit-40s`"
-            )
-
-
 # Text
 
 
@@ -526,7 +510,6 @@ def has_a_summary(chapter: Chapter):
 GUARDS = (
     in_step,
     executed,
-    in_time,
     fences_and_roles,
     nothing_remote,
     few_digits,

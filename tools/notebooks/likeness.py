@@ -23,6 +23,8 @@ _GEOMETRY = re.compile(
     r'(?<=\s)(d|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|points|transform|width|height|viewBox)="([^"]*)"'
 )
 _NUMBER = re.compile(r"-?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?")
+# What `viz.show` puts before the ids of a figure, so that no two figures of a page share one; nobody sees it.
+_PREFIX = re.compile(r'(?<=[#"])v[0-9a-f]{8}(?=-\d)')
 
 
 def is_picture(mime: str, data) -> bool:
@@ -58,7 +60,7 @@ def _pixel_difference(stored: str, fresh: str) -> str | None:
 
 
 def _markup_difference(stored: str, fresh: str) -> str | None:
-    """Compare markup exactly, but for embedded pictures and the geometry inside `<svg>` elements."""
+    """Compare markup exactly, but for embedded pictures, the prefix of ids and the geometry inside `<svg>` elements."""
     if _skeleton(stored) != _skeleton(fresh):
         return "the markup changed (elements, colours, labels or the text around the drawing)"
     for before, after in zip(_EMBEDDED.findall(stored), _EMBEDDED.findall(fresh), strict=True):
@@ -81,4 +83,4 @@ def _skeleton(markup: str) -> str:
     def without_numbers(drawing):
         return _GEOMETRY.sub(lambda attribute: _NUMBER.sub("0", attribute[0]), drawing[0])
 
-    return _SVG.sub(without_numbers, _EMBEDDED.sub("data:", markup))
+    return _SVG.sub(without_numbers, _PREFIX.sub("v", _EMBEDDED.sub("data:", markup)))
