@@ -1,4 +1,4 @@
-"""The markup of ``viz.placement``: a drawing that needs no script, and lists to choose from that do."""
+"""The markup of ``viz.placement``: a drawing that needs no script; names to drag, and lists to choose from, that do."""
 
 import html
 import itertools
@@ -46,10 +46,15 @@ def page(found) -> str:
         + "</select></label>"
         for axis in range(min(len(found.shape), MOST_AXES))
     )
+    # The lists do the same for a keyboard and a screen reader.
+    chips = "".join(
+        f'<span class="viz-placement-name" data-name="{_figure.attribute(name)}">{html.escape(name)} ({size})</span>'
+        for name, size in found.sizes.items()
+    )
     wide, tall = _room(found.shape)
     mesh = ", ".join(f"{html.escape(name)} {size}" for name, size in found.sizes.items())
     body = f"""<div class="viz-bar" hidden>
-{lists}<span class="viz-status" aria-live="polite"></span>
+<span class="viz-placement-names" aria-hidden="true">Drag an axis of the mesh onto one of the array, or away: {chips}</span>{lists}<span class="viz-status" aria-live="polite"></span>
 </div>
 <svg viewBox="0 0 {wide:g} {tall:g}" style="max-width:{wide:g}px" aria-hidden="true">{_drawing(found, wide, tall)}</svg>"""
     data = {

@@ -77,8 +77,8 @@ def placement(array: Any, sizes: Mapping[str, int] | None = None, spec: Any = No
       dtype: for a shape, that of the array.
 
     Returns:
-      A `Placement`: as the last expression of a cell it is a drawing in which another axis of the mesh can be chosen for each axis of
-      the array.
+      A `Placement`: as the last expression of a cell it is a drawing in which the reader drags axes of the mesh onto those of
+      the array, or chooses them from lists.
 
     Raises:
       ValueError: if an axis cannot be divided evenly, a name is unknown or used twice, or there are more than 64 devices.

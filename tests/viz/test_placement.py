@@ -120,3 +120,37 @@ def test_in_a_browser(browser):
         == "P('a'): each device holds 3, 12 B; each part is on one device."
     )
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
+
+
+def test_names_are_dragged_onto_axes(browser):
+    page = browser.open(viz.placement((8, 16), SIZES)._repr_html_())
+    chips, lists = page.locator(".viz-placement-name"), page.locator("select")
+    status = page.locator(".viz-status")
+
+    def middle(place):
+        place.scroll_into_view_if_needed()
+        box = place.bounding_box()
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    def drag(name, target):
+        page.mouse.move(*middle(chips.filter(has_text=name)))
+        page.mouse.down()
+        page.mouse.move(*middle(target), steps=4)
+        marked = page.locator(".viz-placement-under").count()
+        page.mouse.up()
+        return marked
+
+    assert drag("data", lists.nth(0)) == 1
+    assert status.inner_text().startswith("P('data', None): each device holds 4 × 16")
+    drag("model", lists.nth(0))
+    assert status.inner_text().startswith("P(('data', 'model'), None): each device holds 1 × 16")
+    assert lists.nth(0).input_value() == "data,model"
+    drag("data", lists.nth(1))
+    assert status.inner_text().startswith("P('model', 'data'): each device holds 2 × 8")
+    assert [lists.nth(i).input_value() for i in range(2)] == ["model", "data"]
+    assert drag("model", page.locator("svg")) == 0
+    assert status.inner_text().startswith("P(None, 'data'): each device holds 8 × 8")
+    assert page.locator(".viz-placement-under").count() == 0
+    # It lies again where it was.
+    assert chips.evaluate_all("chips => chips.every(chip => chip.style.transform === '')")
+    assert browser.errors == []
