@@ -53,7 +53,7 @@ from mlax_tutorial.nn import Layer
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import check_layer
 from mlax_tutorial.nn.numeric import is_array
-from mlax_tutorial.optim.paths import ambiguous, fits, flatten, refuse_layers, some
+from mlax_tutorial.nn.paths import ambiguous, fits, flatten, refuse_layers, some
 from mlax_tutorial.training.step import check_optimizer
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]

@@ -17,8 +17,9 @@ import time
 
 import jax
 
-from mlax_tutorial.checking import catalog, devices, reader
+from mlax_tutorial.checking import devices, reader
 from mlax_tutorial.checking.outcome import PASSED
+from mlax_tutorial.exercises import catalog
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 

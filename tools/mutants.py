@@ -35,8 +35,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import catalog, devices, reader
+from mlax_tutorial.checking import devices, reader
 from mlax_tutorial.checking.outcome import NOT_GRADED, PASSED
+from mlax_tutorial.exercises import catalog
 from tools.notebooks import exercises, record, sources
 from tools.notebooks.places import Book
 

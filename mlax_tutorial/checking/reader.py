@@ -5,8 +5,6 @@ import dis
 import functools
 import inspect
 import linecache
-import os
-import pathlib
 import re
 import textwrap
 import types
@@ -17,9 +15,7 @@ from mlax_tutorial.checking import limits
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
 from mlax_tutorial.inspection.retracing import underlying
-
-_PACKAGE = pathlib.Path(__file__).parent.parent
-_LIBRARIES = tuple(str(pathlib.Path(module.__file__).parent) + os.sep for module in (ast, jax))
+from mlax_tutorial.inspection.theirs import is_theirs
 
 waits = False  # whether to wait for what a function returns: where a program that hangs would be taken for the next answer's
 
@@ -275,17 +271,6 @@ def _frames(traceback, ours):
             frames.append((traceback.tb_frame, traceback.tb_lineno))
         traceback = traceback.tb_next
     return frames
-
-
-@functools.cache
-def is_theirs(filename):
-    """Whether a file is the reader's: not Python's, not a library's, not the checker's."""
-    if filename.startswith("<frozen"):
-        return False
-    path = pathlib.Path(filename)
-    if _PACKAGE in path.parents or {"site-packages", "dist-packages"} & set(path.parts):
-        return False
-    return not filename.startswith(_LIBRARIES)
 
 
 # What was handed in

@@ -47,7 +47,7 @@ def receive(requests, waiting, read):
 
 def grade(path, data, seconds):
     """The fields of the `Outcome`, or the traceback of what went wrong here."""
-    from mlax_tutorial.checking import sending
+    from mlax_tutorial.inspection import sending
 
     sys.path[:] = path
     try:

@@ -35,7 +35,7 @@ def main():
     import jax.experimental.multihost_utils
     import jax.numpy  # noqa: F401
 
-    import mlax_tutorial.checking.sending  # noqa: F401
+    import mlax_tutorial.inspection.sending  # noqa: F401
 
     children = set()
     while True:
@@ -169,7 +169,7 @@ def _run(job):
         names = {"__name__": "__main__"}
         exec(compile(job, "<script>", "exec"), names)
         return None
-    from mlax_tutorial.checking import sending
+    from mlax_tutorial.inspection import sending
 
     function, arguments = sending.loads(job)
     return function(*arguments)

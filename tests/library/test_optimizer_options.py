@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from mlax_tutorial import nn, optim, packing
-from mlax_tutorial.optim.paths import flatten
+from mlax_tutorial.nn.paths import flatten
 from tests.library.rows import LAYERS
 
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial import meshes, nn, optim, precision, saving, sharding, training, trees
-from mlax_tutorial.optim.paths import fits
+from mlax_tutorial.nn.paths import fits
 
 MESH = AbstractMesh((4, 2), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 MODEL = nn.Series(nn.Linear(8), nn.Bias(), nn.Stack(nn.Residual(nn.Series(nn.Linear(8), nn.Bias())), 6))

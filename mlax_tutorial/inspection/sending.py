@@ -21,8 +21,8 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding
 
-from mlax_tutorial.checking.describe import is_key, kind
-from mlax_tutorial.checking.reader import is_theirs
+from mlax_tutorial.inspection.theirs import is_theirs
+from mlax_tutorial.inspection.values import is_key, kind
 
 _READS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "STORE_GLOBAL", "DELETE_GLOBAL"}
 _FIELDS = ("__defaults__", "__kwdefaults__", "__doc__", "__module__", "__name__", "__qualname__")

@@ -1,9 +1,9 @@
 """Which exercises there are, in the order of the book."""
 
 import importlib
+import pathlib
 import pkgutil
 
-from mlax_tutorial import exercises
 from mlax_tutorial.checking.exercise import Exercise
 
 # Chapters in the order of the book, with their titles. A module that is not named here comes after them, by its name.
@@ -48,15 +48,15 @@ TITLES = {
 
 def chapters():
     """The names of the chapters that have exercises."""
-    found = pkgutil.iter_modules(exercises.__path__)
-    names = [module.name for module in found if not module.name.startswith("_")]
+    found = pkgutil.iter_modules([str(pathlib.Path(__file__).parent)])
+    names = [module.name for module in found if module.ispkg]
     order = list(TITLES)
     return sorted(names, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 
 def of(chapter):
     """The exercises of a chapter, in the order in which its module defines them."""
-    name = f"{exercises.__name__}.{chapter}"
+    name = f"{__package__}.{chapter}"
     module = importlib.import_module(name)
     return [value for value in vars(module).values() if isinstance(value, Exercise)]
 

@@ -4,8 +4,8 @@ In each chapter first what they tried and have not solved, then what they have n
 chapter, or of the book, is done.
 """
 
-from mlax_tutorial.checking import catalog
 from mlax_tutorial.checking.outcome import FAILED, PASSED
+from mlax_tutorial.exercises import catalog
 
 BEGAN, SKIPPED = "you began it", "you skipped it"
 
