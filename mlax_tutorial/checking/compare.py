@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import draws
 from mlax_tutorial.checking.describe import close, describe, is_array, is_key, kind
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.search import search
 
 # Values
 
@@ -43,7 +43,7 @@ def values(function, reference, *strategies, examples=(), count=20, recognise=()
         for arguments in examples:
             attempt(tuple(arguments))
         if strategies:
-            draws.search(attempt, strategies, count)
+            search(attempt, strategies, count)
     except Failed as failure:
         known = recognise if any(failure is other for other in differing) else ()
         for wrong, diagnosis in known:

@@ -103,7 +103,7 @@ def _held(result):
     import jax
     import numpy as np
 
-    from mlax_tutorial.nn.numeric import key_bits
+    from mlax_tutorial.nn.arrays import key_bits
 
     copies = []
     for leaf in jax.tree.leaves(result):
@@ -179,7 +179,7 @@ def _value(value):
     import jax
     import numpy as np
 
-    from mlax_tutorial.nn.numeric import key_bits
+    from mlax_tutorial.nn.arrays import key_bits
 
     def plain(leaf):
         if not isinstance(leaf, jax.Array):

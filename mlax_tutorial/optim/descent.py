@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import optional
-from mlax_tutorial.nn.kinds import boolean, floating_dtype
 from mlax_tutorial.nn.paths import Where
+from mlax_tutorial.nn.rules import boolean, floating_dtype
 from mlax_tutorial.optim.moments import average, corrected, normalized, scaled, squares, stored, summed, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment, mirrors
 from mlax_tutorial.optim.schedules import Schedule, at, rate

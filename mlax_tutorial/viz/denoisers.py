@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.numeric import is_key
+from mlax_tutorial.nn.arrays import is_key
 from mlax_tutorial.viz import _denoising_page
 
 LEVELS = (0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0)

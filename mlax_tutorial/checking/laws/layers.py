@@ -27,7 +27,7 @@ from mlax_tutorial.checking.laws.subject import (
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.inspection.dtypes import strays
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 LAYER = Laws()
 VARIABLES, RESULT = ("trainables", "non_trainables"), ("y", "non_trainables")

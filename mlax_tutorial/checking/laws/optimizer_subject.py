@@ -14,7 +14,7 @@ from mlax_tutorial.checking import reader
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
 from mlax_tutorial.inspection.dtypes import DTYPES
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 MODEL = nn.Series(nn.Linear(2), nn.F(jnp.tanh), nn.Series(nn.Bias()))  # tuples, dicts and ()
 X = np.random.default_rng(0).normal(size=(8, 4))

@@ -22,7 +22,7 @@ from mlax_tutorial.checking.laws.optimizer_subject import (
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.inspection.dtypes import strays
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 OPTIMIZER = Laws()
 PLAIN = {"convert_element_type", "mul", "add", "neg", "sub"}

@@ -5,10 +5,10 @@ import math
 
 import jax
 
+from mlax_tutorial.nn.arrays import canonical
 from mlax_tutorial.nn.hyperparameters import show
-from mlax_tutorial.nn.kinds import Function, Size, Switch
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import canonical
+from mlax_tutorial.nn.rules import Function, Size, Switch
 
 # All that treat each element by itself, and take nothing but the input.
 ACTIVATIONS = (

@@ -1,4 +1,4 @@
-"""Numbers and dtypes: what layers and optimizers must decide alike."""
+"""Arrays, numbers and dtypes: what layers and optimizers must decide alike."""
 
 from typing import Any
 

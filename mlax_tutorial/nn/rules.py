@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.arrays import real
 from mlax_tutorial.nn.hyperparameters import Canonical
-from mlax_tutorial.nn.numeric import real
 
 
 def _rule(convert: Callable, allowed: Callable, wanted: str) -> Callable[[Any], Any]:

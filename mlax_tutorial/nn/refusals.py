@@ -6,8 +6,8 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+from mlax_tutorial.nn.arrays import canonical, is_array, is_floating, is_key
 from mlax_tutorial.nn.errors import LayerError, describe
-from mlax_tutorial.nn.numeric import canonical, is_array, is_floating, is_key
 
 
 def named_leaves(trees: dict[str, Any]) -> Iterator[tuple[str, Any]]:
