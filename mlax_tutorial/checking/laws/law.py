@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import pathlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -51,15 +52,28 @@ class Law:
 class Laws(dict):
     """Laws by their names, in the order in which they are looked at. Printed, it is a table."""
 
-    def add(self, name: str, statement: str, needs: Iterable[str] = (), **options: Any):
-        """A decorator that makes a law of a check."""
+    def law(self, *needs: Law, name: str = "", applies: Callable[[Any], bool] = lambda subject: True):
+        """A decorator that makes a law of a check: its name is the function's, its statement the docstring.
 
-        def decorate(check):
-            missing = set(needs) - self.keys()
-            if missing or name in self:
-                raise ValueError(f"{name!r} is there already, or needs laws that are not: {missing}")
-            self[name] = Law(name, statement, check, tuple(needs), **options)
-            return check
+        Args:
+          needs: the laws without which it means nothing.
+          name: where a word of the name has an underscore.
+          applies: whether there is anything to look at in a subject.
+        """
+
+        def decorate(check) -> Law:
+            law = Law(
+                name or check.__name__.replace("_", " "),
+                " ".join(inspect.getdoc(check).split()),
+                check,
+                tuple(each.name for each in needs),
+                applies,
+            )
+            missing = [each.name for each in needs if self.get(each.name) is not each]
+            if missing or law.name in self:
+                raise ValueError(f"{law.name!r} is there already, or needs laws that are not: {missing}")
+            self[law.name] = law
+            return law
 
         return decorate
 

@@ -441,7 +441,7 @@ def changes(layer):
             yield field.name, other
 
 
-def signature(function):
+def parameters_of(function):
     """The signature of a method, or None."""
     try:
         return inspect.signature(function)
