@@ -81,7 +81,7 @@ def test_of_this_project():
     reached = {path: reach.reached(frozenset([path])) for path in (
         "mlax_tutorial/nn/attention.py", "mlax_tutorial/exercises/jit/counter.py", "book/_src/jit.md", "book/_static/css/page.css", "uv.lock")}  # fmt: skip
     attention, counter, page, style, lock = reached.values()
-    assert attention["tests/library/test_attention.py"] == 1 < attention["tests/library/test_schedules.py"]
+    assert attention["tests/nn/test_attention.py"] == 1 < attention["tests/optim/test_schedules.py"]
     assert attention["tests/exercises/attention/grouped.py"] < attention["book/layers.ipynb"]
     assert {"tests/exercises/jit/counter.py", "book/jit.ipynb", "book/jit.html"} <= {*counter} and len(
         counter
