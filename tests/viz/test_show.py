@@ -2,7 +2,6 @@
 
 import doctest
 import hashlib
-import importlib.util
 import itertools
 import re
 import subprocess
@@ -213,13 +212,7 @@ def test_an_unknown_name_is_an_attribute_error():
         viz.plot  # noqa: B018
 
 
-@pytest.mark.parametrize("module", ["style", "show", "source"])
+@pytest.mark.parametrize("module", ["style", "show", "source", "figures.markup"])
 def test_examples_run(module):
     result = doctest.testmod(sys.modules[f"mlax_tutorial.viz.{module}"])
     assert result.attempted and not result.failed
-
-
-def test_no_figure_has_the_name_of_a_module():
-    """Importing the module would put it in the function's place."""
-    for name in viz._LATE:
-        assert importlib.util.find_spec(f"mlax_tutorial.viz.{name}") is None

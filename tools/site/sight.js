@@ -23,7 +23,7 @@
     async dots() {
       await to_end();
       const found = [];
-      for (const figure of figures().filter((figure) => figure.matches(".viz-cache"))) {
+      for (const figure of figures().filter((figure) => figure.matches(".viz-jit-cache"))) {
         const frame = figure.getBoundingClientRect(), rows = all("tbody tr", figure);
         const ground = getComputedStyle(document.body).backgroundColor;
         for (const row of rows) {
@@ -39,7 +39,7 @@
           if (!seen(circle) || size(style.strokeWidth) < 1 || clear(style.stroke) || style.stroke === ground)
             found.push(`${name(figure)}: the dot of call ${number} cannot be seen`);
         }
-        for (const cell of all(".viz-cache-there, .viz-cache-born", figure)) {
+        for (const cell of all(".viz-jit-cache-there, .viz-jit-cache-born", figure)) {
           const style = getComputedStyle(cell);
           if (style.backgroundImage === "none" || size(style.backgroundSize) < 0.5) found.push(`${name(figure)}: a program's line of life is not drawn`);
         }
@@ -51,7 +51,7 @@
     async markers() {
       await to_end();
       const found = [];
-      for (const figure of figures().filter((figure) => figure.matches(".viz-passes, .viz-cache, .viz-batch, .viz-trace"))) {
+      for (const figure of figures().filter((figure) => figure.matches(".viz-passes, .viz-jit-cache, .viz-batch, .viz-trace"))) {
         if (!figure.querySelector(".viz-bar:not([hidden])")) { found.push(`${name(figure)}: its script did not run`); continue; }
         const last = all("tbody tr, .viz-trace-source > li", figure);
         const now = all(".viz-now", figure);
@@ -263,7 +263,7 @@
       const title = document.querySelector("#book h1");
       if (!title || !seen(title) || title.getBoundingClientRect().height < 10) found.push("the title is not printed");
       for (const each of all("#book details:not([open])")) if (each.checkVisibility()) found.push(`not printed: ${short(words(each))}`);
-      for (const each of all("#book .viz-later, #book .viz-keys-verdict")) if (each.checkVisibility() && getComputedStyle(each).visibility !== "visible") { found.push(`a step of a figure is blank: ${short(each.textContent.trim())}`); break; }
+      for (const each of all("#book .viz-later, #book .viz-key-tree-verdict")) if (each.checkVisibility() && getComputedStyle(each).visibility !== "visible") { found.push(`a step of a figure is blank: ${short(each.textContent.trim())}`); break; }
       for (const each of all("#book :is(.cell_input, .admonition:not(.hide), .book-predict, .viz-figure)")) {
         if (!each.checkVisibility()) continue;
         const style = getComputedStyle(each);

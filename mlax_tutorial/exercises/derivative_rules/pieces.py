@@ -27,7 +27,7 @@ def all_layers(layer, weights, x):
 
 
 def check(pieces):
-    from mlax_tutorial.viz.reverse import record
+    from mlax_tutorial.viz.figures.passes import record
 
     count, each, width, rows = 4, 8, 4, 256
     weights = np.float32(np.sin(np.arange(count * each * width * width)) / 4).reshape(

@@ -7,7 +7,8 @@ from mlax_tutorial.checking import Failed, checks
 from mlax_tutorial.checking.programs import under
 from mlax_tutorial.checking.reader import as_theirs, bare
 from mlax_tutorial.inspection import jaxprs
-from mlax_tutorial.viz import _keys_page, keys
+from mlax_tutorial.viz.figures import key_tree
+from mlax_tutorial.viz.figures.key_tree import page
 
 
 def own(function, *more):
@@ -21,13 +22,13 @@ def uses_keys_once(function, *more):
     alone = own(function, *more)
     checks.keys(alone, jax.random.key(0), eagerly=False)  # it is recorded eagerly
     try:
-        recording = keys.record(alone, jax.random.key(0))
+        recording = key_tree.record(alone, jax.random.key(0))
     except Exception as error:
         raise as_theirs(error) from None
     if recording.reused:
         raise Failed(
             "One key is used for two things, and JAX's own check does not see it. Each use needs a key of its own.",
-            shown=[("keys", _keys_page.listing(recording).partition("\n")[2])],
+            shown=[("keys", page.listing(recording).partition("\n")[2])],
         )
     made = [node.text for node in recording.nodes() if node.text == "clone"]
     if made:

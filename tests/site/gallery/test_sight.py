@@ -91,9 +91,9 @@ def after_the_lid(text):
 ROWS = ".viz-figure tr { height: 90px }"
 # what is planted, and a part of what must be said; the first word is the function that sees it
 FAULTS = {
-    "no room for the dots": ("dots: ", "outside of the frame", css(".viz-cache { width: 300px } #book .viz-cache td { white-space: nowrap }")),
-    "no dots": ("dots: ", "is 0 by 0", css(".viz-cache circle { display: none }")),
-    "faint dots": ("dots: ", "cannot be seen", css(".viz-cache circle { stroke: none !important }")),
+    "no room for the dots": ("dots: ", "outside of the frame", css(".viz-jit-cache { width: 300px } #book .viz-jit-cache td { white-space: nowrap }")),
+    "no dots": ("dots: ", "is 0 by 0", css(".viz-jit-cache circle { display: none }")),
+    "faint dots": ("dots: ", "cannot be seen", css(".viz-jit-cache circle { stroke: none !important }")),
     "no lines of life": ("dots: ", "line of life", css("#book table td { background: none !important }")),
     "no marker": ("markers: ", "the marker of the row", css("#book table th { border: 0 !important }")),
     "no tint": ("markers: ", "no tint", css("#book table tr { background: none !important }")),
