@@ -88,7 +88,7 @@ live-bundle: ## build the scripts of the live pages and of the formulas anew fro
 	node tools/live/build.mjs
 
 pdf: book ## print the book: a PDF, offered for download on its pages; needs Chromium
-	$(PYTHON) -m tools.site pdf
+	$(PYTHON) -m tools.visits pdf
 
 wheel: book ## build the package as a wheel that holds the rendered book
 	$(PYTHON) -m tools.wheel

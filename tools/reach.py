@@ -39,7 +39,7 @@ SPLIT = {"tests/colab/test_colab.py", "tests/site/test_pages.py", "tests/tpu/tes
 # Everything depends on these.
 EVERYWHERE = {"pyproject.toml", "uv.lock", "pytest.ini", "tests/conftest.py", "mlax_tutorial/__init__.py"}
 # What all pages have in common; if it changes, some are looked at.
-OF_THE_SITE = ("book/_static/", "book/_templates/", "tools/site/", "_config.yml", "_toc.yml")
+OF_THE_SITE = ("book/_static/", "book/_templates/", "tools/site/", "tools/visits/", "_config.yml", "_toc.yml")
 SOME_PAGES = ("index.html", "book/welcome.html", "book/jit.html", "book/attention.html", "book/reference/layers.html")  # fmt: skip
 
 # How long a unit takes on one processor, in seconds: means of samples of each kind, measured on the two cores of CI in November

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tools.site import accessibility, browser, inspection
+from tools.visits import accessibility, browser, inspection
 
 SOUND = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Sound</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"></head>

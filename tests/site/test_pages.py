@@ -4,7 +4,7 @@ A page is one test, which visits it once, turns it dark and back, and lists all 
 faults that are looked for here on the page of all components, and sees them found.
 """
 
-from tools.site import inspection
+from tools.visits import inspection
 
 LIMIT_PAGE = 1_000_000  # all that a first visit loads, fonts and MathJax included, text compressed as GitHub Pages does
 LIMIT_REQUEST = 300_000

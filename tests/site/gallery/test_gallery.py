@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from tests.site import gallery as page_of_all
 from tests.site.gallery import pictures
-from tools.site import accessibility
+from tools.visits import accessibility
 
 
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)

@@ -1,6 +1,6 @@
 """What was once wrong on a page is planted on the page of all components, and found; without it nothing is found.
 
-So the looking that each page of the book gets (`test_pages.py`, `tools/site/sight.js`) is known to see.
+So the looking that each page of the book gets (`test_pages.py`, `tools/visits/sight.js`) is known to see.
 """
 
 import io
@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import ElementHandle
 
-from tools.site import browser, sight
+from tools.visits import browser, sight
 
 
 @pytest.fixture

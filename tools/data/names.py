@@ -1,6 +1,6 @@
 """Make the surnames by language that the package ships, from the PyPI package faker.
 
-uv run --with faker==40.54.0 python -m tools.make_names
+uv run --with faker==40.54.0 python -m tools.data.names
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Make the part of Fashion-MNIST that the package ships: the first images of each class, in the data set's order.
 
-.venv/bin/python -m tools.make_fashion_subset [FOLDER]     # FOLDER holds the whole set; else as fashion_mnist finds it
+.venv/bin/python -m tools.data.fashion_subset [FOLDER]     # FOLDER holds the whole set; else as fashion_mnist finds it
 """
 
 import sys

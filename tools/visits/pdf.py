@@ -1,4 +1,4 @@
-"""The book on paper: `python -m tools.site pdf` prints the built pages with headless Chromium and binds them to one PDF with pypdf.
+"""The book on paper: `python -m tools.visits pdf` prints the built pages with headless Chromium and binds them to one PDF with pypdf.
 
 Each page is printed by itself, with `book/_static/css/print.css` and `js/paper.js`, as a reader's browser would print it. Here is what
 makes a book of them: numbers that go on from chapter to chapter, a title page, contents and an index with the numbers of pages,
@@ -15,8 +15,9 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 from tools import project
+from tools.site import search
 
-from . import browser, search
+from . import browser
 
 NAME = "learn-jax.pdf"
 LIMIT = 30_000_000  # bytes

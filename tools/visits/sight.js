@@ -1,5 +1,5 @@
 // What a reader would see to be wrong on a page. Each function looks at the page as it is now and gives a line for each fault; `dots`
-// first moves the figures to their last step. `tools/site/sight.py` says when each is called, `tests/site/test_sight.py` plants the faults.
+// first moves the figures to their last step. `tools/visits/sight.py` says when each is called, `tests/site/gallery/test_sight.py` plants the faults.
 
 (async () => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];

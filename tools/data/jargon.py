@@ -1,7 +1,7 @@
 """Make the part of the Jargon File that the package ships, from Debian's package dict-jargon.
 
 apt-get download dict-jargon && dpkg-deb -x dict-jargon_*.deb FOLDER
-.venv/bin/python -m tools.make_jargon FOLDER/usr/share/dictd
+.venv/bin/python -m tools.data.jargon FOLDER/usr/share/dictd
 """
 
 import gzip

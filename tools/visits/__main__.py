@@ -1,6 +1,6 @@
-"""`python -m tools.site screenshots DIR`: a picture of every page, wide and narrow, light and dark, or as it is printed.
+"""`python -m tools.visits screenshots DIR`: a picture of every page, wide and narrow, light and dark, or as it is printed.
 
-`python -m tools.site pdf` prints the built site as a book. `python -m tools.site pictures` draws the PNG files of book/_static anew from the SVG ones.
+`python -m tools.visits pdf` prints the built site as a book. `python -m tools.visits pictures` draws the PNG files of book/_static anew from the SVG ones.
 """
 
 import argparse
@@ -75,7 +75,7 @@ def make_pdf(site, target, only=()):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.visits", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     shoot = commands.add_parser("screenshots", help="picture every page of the built site")
     shoot.add_argument("folder", type=Path, help="where the pictures go")
