@@ -34,7 +34,7 @@ def under(transformation):
     try:
         yield
     except Raised as raised:
-        raised.message = f"Under {transformation}: {raised.message}"
+        raised.say_first(f"Under {transformation}:")
         raise
     except (TypeError, ValueError, jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
         raise Failed(f"{transformation} refuses your function: {describe_error(error)}") from None

@@ -45,7 +45,7 @@ class Law:
             if not isinstance(failure, Failed):
                 raise
             failure.reason = failure.message
-            failure.message = f"The law *{self.name}* is broken: {self.statement}\n{failure.message}"
+            failure.say_first(f"The law *{self.name}* is broken: {self.statement}")
             raise failure from None
 
 
@@ -168,7 +168,7 @@ def context(words):
     except Exception as error:
         failure = _theirs(error)
         if isinstance(failure, Raised):
-            failure.message = f"{words}: {failure.message}"
+            failure.say_first(f"{words}:")
         raise failure from None
 
 

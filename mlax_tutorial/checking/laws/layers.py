@@ -281,7 +281,7 @@ def inference_needs_no_key(subject):
     except Failed:
         return  # of no key's doing: another law will say so
     if isinstance(without, Failed):
-        without.message = f"In inference mode, without a key: {without.message}"
+        without.say_first("In inference mode, without a key:")
         raise without
     equal(
         with_key,
