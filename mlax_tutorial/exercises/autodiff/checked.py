@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(f, x, key):
@@ -57,8 +57,7 @@ def check(checked):
         for right, cases in ((True, exact), (False, wrong)):
             for case, f in cases:
                 got = checked(f, x, jax.random.key(seed))
-                if got is None:
-                    raise Failed("Your function returned None: is a `return` missing?", input=case)
+                checks.returned(got, input=case)
                 if jnp.shape(got) != () or not jnp.issubdtype(jnp.result_type(got), jnp.bool_):
                     raise Failed("True or False is asked for.", input=case, got=got)
                 if bool(got) == right:

@@ -41,10 +41,8 @@ def check(step):
     shown = {"input": "a `loss` of two parameters, `w` in float32 and `b` in bfloat16, and rate = 0.1"}
     _, value, extras = expected = solution(_line, params, batch, 0.1)
     got = step(loss, params, batch, 0.1)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        raise Failed("Three things are asked for: `(params, value, extras)`.", got=got, **shown)
+    asked = "Three things are asked for: `(params, value, extras)`."
+    checks.returned(got, "params", "value", "extras", lists=True, asked=asked, **shown)
     if not calls:
         raise Failed("Your function does not call `loss`.")
     if len(calls) > 1:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import export
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(function):
@@ -34,8 +34,7 @@ def check(any_length):
                 f'`symbolic_shape("rows, columns")`.\n{failure.message}'
             )
         raise
-    if exported is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(exported)
     if not isinstance(exported, export.Exported):
         raise Failed(
             "Return what `jax.export.export` gives for the types of the arguments: `export.export(jitted)(x, y)`.",

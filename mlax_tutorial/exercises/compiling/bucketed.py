@@ -49,8 +49,7 @@ def check(bucketed):
     ):
         seen.clear()
         call = bucketed(watched(function))
-        if call is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(call)
         if not callable(call):
             raise Failed("`bucketed` returns a function, of `(x, initial)`.", got=call)
         call = calls[function] = guard(call, "bucketed(function)")

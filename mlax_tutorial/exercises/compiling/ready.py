@@ -37,8 +37,7 @@ def check(ready):
 
     with retracing.compilations() as compiled:
         serve = ready(function, sizes)
-    if serve is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(serve)
     if not callable(serve):
         raise Failed("`ready` returns a function, of `x`.", got=serve)
     shapes = sorted({shape for shape, traced, _ in seen if traced})

@@ -50,8 +50,7 @@ def check(run):
     with warnings.catch_warnings(record=True) as heard, mock.patch.object(jax, "jit", watch.jit(jax.jit)):
         warnings.simplefilter("always")
         got = run(step, state, watch.over(batches, traced))
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     if not traced:
         raise Failed("Your function never calls `step`.")
     if not traced[0]:

@@ -37,8 +37,7 @@ def _denoise(x, sigma):
 def check(completed):
     x, sigma = jnp.asarray(X), jnp.float32(1.5)
     made = completed(_denoise, jnp.asarray(PIXELS), jnp.asarray(KNOWN), _encode, _decode)
-    if made is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(made)
     if not callable(made):
         raise Failed("`completed` returns a denoiser: a function of `(x, sigma)`.", got=made)
     made = reader.guard(made, "completed")

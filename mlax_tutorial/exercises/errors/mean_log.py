@@ -23,10 +23,8 @@ def solution(x):
 
 def check(mean_log):
     good, bad = jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, -2.0, -4.0])
-    got = mean_log(good)
-    if not isinstance(got, tuple) or len(got) != 2:
-        raise Failed("A pair is asked for: what `checkify` noted, and the mean.", input={"x": good}, got=got)
-    error, value = got
+    got, asked = mean_log(good), "A pair is asked for: what `checkify` noted, and the mean."
+    error, value = checks.returned(got, "error", "mean", asked=asked, input={"x": good})
     if not hasattr(error, "get") and hasattr(value, "get"):
         raise Failed("The pair is in the wrong order: first what `checkify` noted, then the mean.")
     if not isinstance(error, checkify.Error):

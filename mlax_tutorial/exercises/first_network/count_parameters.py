@@ -7,7 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
 
 
 def solution(tree):
@@ -76,8 +76,7 @@ def _right_count(function, tree, described):
 def _compare_count(got, tree, described):
     leaves, expected = jax.tree.leaves(tree), solution(tree)
     shown = {"input": described, "expected": expected, "got": got}
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if np.ndim(got) or not np.issubdtype(np.asarray(got).dtype, np.integer):
         raise Failed(
             "One whole number is asked for, an integer. (`np.prod(())` is the float 1.0; `math.prod(())` is the integer 1.)",

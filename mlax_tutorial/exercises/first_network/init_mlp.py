@@ -57,8 +57,7 @@ def check(init_mlp):
 
 def _structure_of_params(params, sizes):
     shown = {"input": {"sizes": sizes}}
-    if params is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(params, **shown)
     if isinstance(params, tuple) and params and all(isinstance(layer, dict) for layer in params):
         raise Failed(
             "You return a tuple of dicts, and a list is asked for. To JAX they are different trees: `jax.tree.map` over "

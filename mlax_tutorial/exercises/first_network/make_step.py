@@ -78,8 +78,7 @@ def check(make_step):
 def _right_step(step):
     params, velocity, batch, rate = *_start(), _line_batch(0), 0.1
     result = step(params, velocity, batch, rate)
-    if not isinstance(result, (tuple, list)) or len(result) != 3:
-        raise Failed("`step` should return three things: params, velocity, loss.", got=result)
+    checks.returned(result, "params", "velocity", "loss", lists=True, by="`step`")
     if not isinstance(result[0], dict) and isinstance(result[2], dict):
         raise Failed("`step` should return params, velocity, loss, in this order.", got=result)
     slopes = jax.jit(jax.value_and_grad(_line_loss))

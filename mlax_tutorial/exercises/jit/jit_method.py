@@ -58,8 +58,7 @@ def check(jit_method):
     for the_class, method in ((Line, at), (Line, mixed), (Rows, pick)):
         name = method.__name__
         made = jit_method(method)
-        if made is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(made)
         if not callable(made):
             raise Failed("`jit_method` returns a function, the new method.", got=made)
         setattr(the_class, name, guard(made, name))

@@ -30,8 +30,7 @@ def check(steady):
     weights, gradient = {"a": jnp.ones(3)}, {"a": jnp.arange(3.0)}
     rates = [0.1, 1, np.float32(0.25), np.float64(0.5), jnp.float32(0.75), jnp.asarray(2), 0.1]
     steadied = steady(step)
-    if steadied is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(steadied)
     if not callable(steadied):
         raise Failed("`steady` returns a function, of `(weights, gradient, rate)`.", got=steadied)
     steadied = guard(steadied, "steady(step)")

@@ -41,10 +41,8 @@ def _given(n=40, features=5, classes=3):
 def check(ridge):
     f, t, strength = _given()
     got = ridge(jnp.float32(f), jnp.float32(t), strength)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, tuple) and len(got) == 2):
-        raise Failed("Return a pair: the kernel, of shape `(features, classes)`, and the bias, of shape `(classes,)`.", got=got)  # fmt: skip
+    asked = "Return a pair: the kernel, of shape `(features, classes)`, and the bias, of shape `(classes,)`."
+    checks.returned(got, "kernel", "bias", asked=asked)
     expected = solution(jnp.float32(f), jnp.float32(t), strength)
     kernel, bias = _centered(f, t, strength)
     n = len(f)

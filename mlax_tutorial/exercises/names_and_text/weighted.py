@@ -27,8 +27,7 @@ def check(weighted):
     losses, weights = _losses(LOGITS, LABELS), (1 / COUNTS)[LABELS]
     given = {"logits": LOGITS, "labels": LABELS, "counts": COUNTS}
     got = weighted(*map(jax.device_put, (LOGITS, LABELS, COUNTS)))
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     for wrong, said in [
         (losses.mean(), "This is the plain mean: the counts have no effect."),
         ((weights * losses).mean(), "Divide by the sum of the weights, not by the number of examples: otherwise the loss, and the gradient, shrink with the counts."),

@@ -64,8 +64,7 @@ def check(matching):
     for pattern in cases:
         got, expected = matching(tree, pattern), solution(tree, pattern)
         shown = {"input": {"pattern": pattern}, "expected": list(expected), "got": got}
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        checks.returned(got, **shown)
         if not isinstance(got, dict):
             raise Failed("A dict from paths, as text, to leaves is asked for.", **shown)
         if any(not isinstance(path, str) for path in got):

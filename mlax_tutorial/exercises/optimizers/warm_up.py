@@ -55,8 +55,8 @@ def check(WarmUp):
         return reader.guard(schedule, "__call__")(count)
 
     found = [factor(schedule, jnp.int32(t)) for t in COUNTS]
-    if any(one is None for one in found):
-        raise Failed("`__call__` returned None: is a `return` missing?")
+    for one in found:
+        checks.returned(one, by="`__call__`")
     if np.shape(found[0]) != ():
         raise Failed("For one count the schedule should return one number.", got=found[0])
     found, expected = np.array(found, float), _values(rise, steps)

@@ -94,8 +94,7 @@ def _right_count(count, tree, name, text, advice, tree_shown):
     except Failed as failure:
         failure.message = f"{advice}\n{failure.message}".strip()
         raise
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", expected=expected, **shown)
+    checks.returned(got, expected=expected, **shown)
     try:
         number = None if isinstance(got, (bool, jax.Array)) else operator.index(got)
     except TypeError:

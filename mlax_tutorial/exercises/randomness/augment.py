@@ -35,8 +35,7 @@ def check(augment):
     given = np.float32(np.random.default_rng(0).permutation(64 * 4 * 5).reshape(64, 4, 5))
     images = jax.device_put(given)
     key = jax.random.key(8_271)  # no seed that an answer would choose
-    if augment(key, images) is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(augment(key, images))
     checks.returns(augment, key, images, shape=images.shape, dtype=jnp.float32)
     _no_hidden_state(augment, key, images)
     uses_keys_once(augment, images)

@@ -18,12 +18,10 @@ def solution(key, n):
 
 def check(estimate_pi):
     key, n = jax.random.key(0), 1000
-    got = estimate_pi(key, n)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Failed("Return two scalars: the estimate, and its standard error.", got=got)
-    for name, value in zip(("estimate", "standard error"), got, strict=True):
+    got, names = estimate_pi(key, n), ("estimate", "standard error")
+    asked = "Return two scalars: the estimate, and its standard error."
+    checks.returned(got, *names, lists=True, asked=asked)
+    for name, value in zip(names, got, strict=True):
         checks.returns(lambda key, value=value: value, key, shape=())
         if not jnp.issubdtype(value.dtype, jnp.floating):
             raise Failed(f"The {name} should be a floating number.", got=got)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.inspection import jaxprs
 
 
@@ -82,8 +82,7 @@ def check(flops):
         except Failed as failure:
             failure.message = f"It happens with {name}.\n{failure.message}"
             raise
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", input=name, expected=expected)
+        checks.returned(got, input=name, expected=expected)
         if isinstance(got, jax.Array):
             raise Failed(
                 "Return a Python number. JAX's int32 ends at 2147483647, and a program soon takes more operations.",

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
 
 
 def solution(key, number, size, batch_size):
@@ -127,11 +127,8 @@ def _long(batch_at):
 def _one(batch_at, key, number, size=SIZE, batch=BATCH):
     result = batch_at(key, number, size, batch)
     shown = {"input": f"number={number}, size={size}, batch_size={batch}"}
-    if result is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Failed("Two things are asked for: the indices and the step's key.", got=result, **shown)
-    indices, step_key = result
+    asked = "Two things are asked for: the indices and the step's key."
+    indices, step_key = checks.returned(result, "indices", "key", lists=True, asked=asked, **shown)
     if (
         not hasattr(step_key, "dtype")
         or not jnp.issubdtype(step_key.dtype, jax.dtypes.prng_key)

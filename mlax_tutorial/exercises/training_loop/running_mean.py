@@ -64,8 +64,7 @@ def _never_waits(add, total, metrics):
         raise Failed(
             f"Your function calls `jax.{waited[0]}`, which waits for the device at every batch. Leave the arrays as they are."
         )
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     wanted = jax.eval_shape(lambda tree: tree, total)
     if jax.tree.structure(got) != jax.tree.structure(wanted):
         said = (

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, reader
 
 
 def solution(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
@@ -73,8 +73,7 @@ def check(train_and_validate):
         for log in (made, steps, looked):
             log.clear()
         result = train_and_validate(jax.random.key(7), *arguments)
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Failed("Return the final state and the history: two things.", got=result)
+    checks.returned(result, "final state", "history", lists=True)
     if isinstance(result[1], tuple) and result[1][:1] == ("state",):
         raise Failed("The two are swapped: first the final state, then the history.", got=result)
     if not steps:

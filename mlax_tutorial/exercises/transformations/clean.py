@@ -36,8 +36,7 @@ def check(clean):
         x = jax.device_put(entries.astype(jnp.dtype(dtype)))
         shown = {"input": f"x of dtype {dtype} and shape (4, 3)"}
         got = (clean if dtype == "float32" else jax.jit(fresh(clean)))(x)
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        checks.returned(got, **shown)
         if isinstance(got, jax.Array) and got.dtype != x.dtype:
             raise Failed(f"The result is {got.dtype}, and the input is {dtype}.", **shown)
         if dtype == "float32":

@@ -103,8 +103,7 @@ def check(inverse):
         shown = {"input": f"function: {name}, y = function(x) with x = {np.asarray(argument).tolist()}"}
         try:
             inverted = inverse(fresh(function))
-            if inverted is None:
-                raise Failed("Your function returned None: is a `return` missing?")
+            checks.returned(inverted)
             if not callable(inverted):
                 raise Failed("`inverse` takes a function and returns a function; the call comes later.")
             got = guard(inverted, "inverse")(y)

@@ -43,8 +43,7 @@ def check(rounded):
             expected = solution(fresh(function))(*arguments)
             try:
                 transformed = rounded(fresh(function))
-                if transformed is None:
-                    raise Failed("Your function returned None: is a `return` missing?")
+                checks.returned(transformed)
                 if not callable(transformed):
                     raise Failed(
                         "`rounded` takes a function and returns a function; the call comes later.",

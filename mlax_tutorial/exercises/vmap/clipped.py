@@ -72,8 +72,7 @@ def check(clipped):
     bound = 1.0
     shown = {"input": f"a loss of five examples, bound = {bound}"}
     got = clipped(loss, params, x, labels, bound)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if not seen:
         raise Failed("Your function does not call `loss`.")
     for x_shape, label_shape in seen:

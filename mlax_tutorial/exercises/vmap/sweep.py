@@ -32,8 +32,7 @@ def check(sweep):
     expected = solution(plain, keys, rates)
     shown = {"input": "3 keys, rates = [0.1, 0.5], and a `train` that returns a dict"}
     got = sweep(train, keys, rates)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if not calls:
         raise Failed("Your function does not call `train`.")
     for key_shape, rate_shape in calls:
