@@ -912,6 +912,8 @@ def test_same_takes_numbers_and_text():
         ({"a": X}, {"b": X}, False),
         (None, None, True),
         (None, X, False),
+        (jnp.ones(()), 1.0, True),
+        (jnp.ones(3), 1.0, False),
         ("a", "a", True),
         ("a", "b", False),
         (KEY, jax.random.key(0), True),

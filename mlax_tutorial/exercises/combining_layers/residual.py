@@ -145,9 +145,7 @@ def _refuses(Residual, x):
                 ) from None
         except Exception as error:
             failure = reader.as_theirs(error)
-            failure.message = (
-                f"For terms of shape {long} and {short} a `ValueError` is asked for. {failure.message}"
-            )
+            failure.say_first(f"For terms of shape {long} and {short} a `ValueError` is asked for.")
             raise failure from None
         else:
             raise Failed(

@@ -132,15 +132,12 @@ def _in_its_own_order(NamedSeries, x):
     )
     trainables = jax.device_put({"first": {"kernel": kernels[1]}, "second": {"kernel": kernels[0]}})
     expected = np.asarray(x) @ kernels[0] @ kernels[1]
-    try:
+    with checks.says(
+        'The names here are ("second", "first"), and the dicts have been through `jax.tree.map`, which sorts their entries: take each '
+        "entry by its name, and not in the order in which the dict holds it."
+    ):
         y, _ = method(model, "fwd")(x, trainables, {"first": (), "second": ()})
         agrees(y, expected, 'for the names ("second", "first")')
-    except Failed as failure:
-        failure.message = (
-            'The names here are ("second", "first"), and the dicts have been through `jax.tree.map`, which sorts their entries: take each '
-            f"entry by its name, and not in the order in which the dict holds it.\n{failure.message}"
-        )
-        raise
 
 
 def _four(NamedSeries, x):

@@ -25,15 +25,12 @@ def check(any_length):
     def rows_only(x, y):
         return jnp.sum(x, axis=1) * jnp.sum(y)
 
-    try:
+    with checks.says(
+        "Letters of two calls of `symbolic_shape` do not go together, as JAX says below: make both in one call, "
+        '`symbolic_shape("rows, columns")`.',
+        about="mixing of symbolic scopes",
+    ):
         exported = any_length(rows_only)
-    except Failed as failure:
-        if "mixing of symbolic scopes" in failure.message:
-            failure.message = (
-                "Letters of two calls of `symbolic_shape` do not go together, as JAX says below: make both in one call, "
-                f'`symbolic_shape("rows, columns")`.\n{failure.message}'
-            )
-        raise
     checks.returned(exported)
     if not isinstance(exported, export.Exported):
         raise Failed(

@@ -1,5 +1,7 @@
 """Few programs for many lengths."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -67,11 +69,8 @@ def check(bucketed):
                 raise Failed("The function is called with real arrays, by Python: it is not jitted.")
             expected = jnp.float32(in_numpy(x.astype(np.float64), initial=initial))
             shown = f"{function.__name__} of {length} numbers, initial={initial}"
-            try:
+            with checks.says(functools.partial(_why_not_bucketed, function, x, initial, got)):
                 checks.same(got, expected, input=shown, rtol=1e-4)
-            except Failed as failure:
-                failure.message = f"{_why_not_bucketed(function, x, initial, got)}{failure.message}"
-                raise
         if len(seen) > 11:
             said = ", ".join(str(shape[0]) for shape, _ in seen[:12] if shape)
             raise Failed(
@@ -124,18 +123,18 @@ def check(bucketed):
             )
 
 
-def _why_not_bucketed(function, x, initial, got):
+def _why_not_bucketed(function, x, initial, got, failure):
     if not (isinstance(got, jax.Array) and got.shape == ()):
         return ""
     if np.allclose(got, initial):
-        return "Nothing takes part in the result: your mask is false for all numbers.\n"
+        return "Nothing takes part in the result: your mask is false for all numbers."
     if function is jnp.sum and np.allclose(got, x.sum(), rtol=1e-4):
-        return "`initial` does not count: hand it on to the function.\n"
+        return "`initial` does not count: hand it on to the function."
     if np.allclose(got, getattr(np, function.__name__)(x, initial=initial), rtol=1e-2):
-        return "Nearly: is something rounded to a smaller dtype?\n"
+        return "Nearly: is something rounded to a smaller dtype?"
     if function is jnp.sum and got < x.sum() + initial:
-        return "Not all numbers take part: pad to a size that is larger than the length, or equal to it.\n"
-    return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts.\n"
+        return "Not all numbers take part: pad to a size that is larger than the length, or equal to it."
+    return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts."
 
 
 exercise = Exercise(

@@ -96,15 +96,11 @@ def check(run):
             "donated or copied.",
         )
     twin = start(twice=True)
-    try:
+    with checks.says(
+        'One array stands in the state under two names, `{"weights": w, "average": w}`, and it was donated twice: copy each leaf.',
+        about="twice",
+    ):
         got = run(step, twin, iter(batches))
-    except Failed as failure:
-        if "twice" in failure.message:
-            failure.message = (
-                'One array stands in the state under two names, `{"weights": w, "average": w}`, and it was donated twice: copy each leaf.'
-                f"\n{failure.message}"
-            )
-        raise
     if twin["weights"].is_deleted():
         raise Failed("The caller's own state is deleted, where one array stands in it under two names.")
     checks.same(got, expected_of(start(twice=True), batches), input="one array under two names")

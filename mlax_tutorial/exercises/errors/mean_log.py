@@ -8,7 +8,6 @@ import numpy as np
 from jax.experimental import checkify
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.errors._explain import explained
 
 
 @jax.jit
@@ -72,15 +71,8 @@ def check(mean_log):
                 )
             raise Failed("The number in the note is not that of the bad elements.", **shown)
         raise Failed("There is a note, but not with these words.", **shown)
-    explained(
-        "Every call should find the same program.",
-        checks.traces,
-        mean_log,
-        (good,),
-        (bad,),
-        (jnp.array([3.0, 1.0, 1.0]),),
-        exactly=1,
-    )
+    with checks.says("Every call should find the same program."):
+        checks.traces(mean_log, (good,), (bad,), (jnp.array([3.0, 1.0, 1.0]),), exactly=1)
     for x in (jnp.array([2.0]), jnp.array([[1.0, 2.0], [3.0, 4.0]])):
         error, value = mean_log(x)
         checks.same(value, jnp.mean(jnp.log(x)), input={"x": x})

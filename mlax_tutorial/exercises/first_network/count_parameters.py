@@ -61,11 +61,10 @@ def _any_tree(function):
         (without, 'a dict with a (3, 5) "kernel" and None for its "bias"'),
         (partial, "`jax.tree_util.Partial(jnp.dot, array)`, a tree with one array, of shape (3, 4)"),
     ]:
-        try:
+        with checks.says(
+            f"For JAX this is a tree, too: {described}. `jax.tree.leaves` finds the arrays in any."
+        ):
             got = function(tree)
-        except reader.Raised as raised:
-            raised.message = f"For {described}: {raised.message}\nFor JAX that is a tree, too: `jax.tree.leaves` finds the arrays in any."
-            raise
         _compare_count(got, tree, described)
 
 

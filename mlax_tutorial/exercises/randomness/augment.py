@@ -91,14 +91,11 @@ def check(augment):
         raise Failed(f"With five keys {mirrored} of 320 images were mirrored, where about half should be.")
     checks.works_under_jit(augment, key, images)
     fewer = jax.device_put(given[:6, :3, :4])
-    try:
+    with checks.says(
+        "It happens with 6 images of 3 x 4 pixels; there were 64 of 4 x 5 before. All sizes come from "
+        "`images.shape`."
+    ):
         checks.returns(augment, key, fewer, shape=fewer.shape, dtype=jnp.float32)
-    except Failed as failure:
-        failure.message = (
-            "It happens with 6 images of 3 x 4 pixels; there were 64 of 4 x 5 before. All sizes come from "
-            f"`images.shape`.\n{failure.message}"
-        )
-        raise
 
 
 exercise = Exercise(

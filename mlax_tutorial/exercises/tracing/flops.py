@@ -77,11 +77,8 @@ def check(flops):
     }
     so_far = 0
     for name, (function, *specs) in cases.items():
-        try:
+        with checks.says(f"It happens with {name}."):
             got, expected = count(function, *specs)
-        except Failed as failure:
-            failure.message = f"It happens with {name}.\n{failure.message}"
-            raise
         checks.returned(got, input=name, expected=expected)
         if isinstance(got, jax.Array):
             raise Failed(

@@ -86,9 +86,9 @@ def check(train_and_validate):
         _again(train_and_validate, arguments, made, steps, result[1])
         _another_size(train_and_validate, arguments[:3], steps)
     if reused is not None:
-        reused.message = (
+        reused.say_first(
             "A key is used twice: for the order and for the steps, or again in the next epoch. A key that was split, or that something "
-            f"was drawn from, is used up.\n{reused.message}"
+            "was drawn from, is used up."
         )
         raise reused
 
