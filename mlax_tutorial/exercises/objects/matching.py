@@ -28,10 +28,6 @@ def by(match):
     return matching
 
 
-def as_regex(path, pattern):
-    return bool(re.fullmatch(pattern.replace("*", ".*"), path))
-
-
 RECOGNISE = [
     (by(fnmatch.fnmatchcase), "`fnmatch` takes `[0]` for a set of characters, one of which must stand there: escape all but `*`."),
     (by(lambda path, pattern: bool(re.search(".*".join(map(re.escape, pattern.split("*"))), path))),
