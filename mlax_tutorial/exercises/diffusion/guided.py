@@ -35,9 +35,7 @@ def _denoise(x, sigma, label):
 def check(guided):
     x, label, sigma = jnp.asarray(X), jnp.asarray(LABEL), jnp.float32(2.0)
     given = {"x": X, "sigma": 2.0, "label": LABEL}
-    made = guided(_denoise, 3.0)
-    if made is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    made = checks.returned(guided(_denoise, 3.0))
     if not callable(made):
         raise Failed("`guided` returns a denoiser: a function of `(x, sigma, label)`.", got=made)
     made = reader.guard(made, "guided")

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Failed, laws
+from mlax_tutorial.checking import Failed, checks, laws
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.checking.laws import LayerSubject
 
@@ -110,4 +110,4 @@ def compare(layer, x, trainables, non_trainables, expected, recognise=()):
 
 
 def _close(one, other):
-    return one.shape == other.shape and np.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)
+    return checks.agrees(one, np.asarray(other, np.float64), 1e-3, 1e-4)

@@ -67,7 +67,7 @@ def _attempt(call, advice=""):
     except Exception as error:
         failure = as_theirs(error, check)
         if isinstance(failure, Failed):
-            failure.message = f"{advice}\n{failure.message}".strip()
+            failure.say_first(advice)
         raise failure from None
 
 
@@ -379,14 +379,11 @@ def _transformed(Linear, kernel, bias):
     if not isinstance(gradient, Linear):
         raise Failed("The gradient of an object should be an object of the same class.", got=gradient)
     expected = np.outer(x, np.ones(3, np.float32)), np.ones(3, np.float32)
-    try:
+    with checks.says(
+        "The gradient comes back as an object, but not with the right numbers: hand on the children as they are, when it is taken apart and "
+        "when it is put together."
+    ):
         checks.same((gradient.kernel, gradient.bias), jax.device_put(expected))
-    except Failed as failure:
-        failure.message = (
-            "The gradient comes back as an object, but not with the right numbers: hand on the children as they are, when "
-            f"it is taken apart and when it is put together.\n{failure.message}"
-        )
-        raise
     many = Linear(*jax.device_put((np.stack([kernel] * 2), np.stack([bias] * 2))), "first")
     got = _attempt(lambda: jax.vmap(jitted, in_axes=(0, None))(many, x), "Under `jax.vmap` it failed.")
     checks.same(got, jax.device_put(np.stack([jitted(layer, x)] * 2)), where="under `jax.vmap`")

@@ -95,13 +95,8 @@ def check(given):
     def asked(text):
         return np.bool_("kernel" in _text(text))
 
-    try:
+    with checks.says("`chosen` may return NumPy's true and false as well: do not ask with `is`."):
         checks.values(partition, solution, examples=[(flat, asked)])
-    except Failed as failure:
-        failure.message = (
-            f"`chosen` may return NumPy's true and false as well: do not ask with `is`.\n{failure.message}"
-        )
-        raise
     for answer in (1, "yes", [0], 0, "", None):  # as `re.search` returns a match or None
         first, second = partition({"kernel": 1.5}, lambda text, answer=answer: _text(text) and answer)
         if (first["kernel"] is None) == bool(answer) or (second["kernel"] is None) != bool(answer):
