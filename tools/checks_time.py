@@ -17,7 +17,7 @@ import time
 
 import jax
 
-from mlax_tutorial.checking import devices, reader
+from mlax_tutorial.checking import devices, guarding
 from mlax_tutorial.checking.outcome import PASSED
 from mlax_tutorial.exercises import catalog
 
@@ -30,7 +30,7 @@ def measured(name):
     exercise = next(exercise for exercise in catalog.of(chapter) if exercise.name == name)
     if exercise.devices > 1:  # here, where it can be measured, not in a process of its own
         jax.config.update("jax_num_cpu_devices", exercise.devices)
-        devices.inside = reader.waits = True
+        devices.inside = guarding.waits = True
     jax.jit(lambda x: x + 1)(1.0)  # the chapter's cells have run: JAX has set up what it needs to compile
     programs = []
 

@@ -35,7 +35,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import devices, reader
+from mlax_tutorial.checking import devices, guarding
 from mlax_tutorial.checking.outcome import NOT_GRADED, PASSED
 from mlax_tutorial.exercises import catalog
 from tools.notebooks import exercises, record, sources
@@ -376,7 +376,7 @@ def examine(names):
     chosen = [one for one in catalog.of(chapter) if f"{chapter}.{one.name}" in names]
     jax.config.update("jax_num_cpu_devices", max(2, chosen[0].devices))  # two, as in the tests
     if chosen[0].devices > 1:
-        devices.inside = reader.waits = True
+        devices.inside = guarding.waits = True
     jax.config.update("jax_disable_most_optimizations", True)
     tasks = dict(exercises.tasks(sources.read(Book(), chapter).cells))
     return [report_on(one, f"{chapter}.{one.name}", tasks[one.name]) for one in chosen]
@@ -384,7 +384,7 @@ def examine(names):
 
 def report_on(exercise, name, task=""):
     """The `Report` on an exercise that asks for ``task``; without mutants where its solution is a value."""
-    function = reader.underlying(exercise.answer)
+    function = guarding.underlying(exercise.answer)
     began, report = time.monotonic(), Report(name)
     if not (inspect.isfunction(function) or inspect.isclass(function)):
         return report

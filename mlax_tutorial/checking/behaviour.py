@@ -11,9 +11,9 @@ import numpy as np
 
 from mlax_tutorial.checking.compare import agrees, named
 from mlax_tutorial.checking.describe import describe, is_array, is_key
+from mlax_tutorial.checking.guarding import as_theirs, lines_of, original, underlying
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.checking.programs import forget, fresh, under
-from mlax_tutorial.checking.reader import as_theirs, lines_of, original, underlying
 
 # Keys
 

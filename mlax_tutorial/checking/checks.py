@@ -35,6 +35,7 @@ a class of theirs
 
 from mlax_tutorial.checking.behaviour import keys, no_leaks, pure
 from mlax_tutorial.checking.compare import agrees, answers, equals, refuses, returned, returns, same, values
+from mlax_tutorial.checking.guarding import make
 from mlax_tutorial.checking.outcome import says
 from mlax_tutorial.checking.programs import (
     gradients,
@@ -45,7 +46,6 @@ from mlax_tutorial.checking.programs import (
     works_under_jit,
     works_under_vmap,
 )
-from mlax_tutorial.checking.reader import make
 
 __all__ = [
     "agrees",

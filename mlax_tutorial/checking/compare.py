@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking.describe import close, describe, is_array, is_key, kind
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.checking.outcome import Failed, says
-from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.checking.search import search
 
 # Values

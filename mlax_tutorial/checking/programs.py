@@ -10,8 +10,8 @@ import numpy as np
 
 from mlax_tutorial.checking.compare import named, same
 from mlax_tutorial.checking.describe import describe, is_array, is_key
+from mlax_tutorial.checking.guarding import Raised, describe_error, original, underlying
 from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import Raised, describe_error, original, underlying
 from mlax_tutorial.inspection import gradients as slopes
 from mlax_tutorial.inspection import jaxprs, retracing
 

@@ -27,9 +27,9 @@ def main():
 
     import jax
 
-    from mlax_tutorial.checking import devices, reader
+    from mlax_tutorial.checking import devices, guarding
 
-    devices.inside = reader.waits = True
+    devices.inside = guarding.waits = True
     devices.write(answers, pickle.dumps(len(jax.devices())))
 
     waiting = queue.Queue()

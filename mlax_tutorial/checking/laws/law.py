@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import reader
+from mlax_tutorial.checking import guarding
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
-from mlax_tutorial.checking.reader import Raised
 
 _OURS = pathlib.Path(__file__).parent.parent  # mlax_tutorial/checking
 
@@ -183,7 +183,7 @@ def _theirs(error):
     # Where JAX filters tracebacks, its own frames are gone.
     filtered = any("JAX has removed its internal frames" in note for note in getattr(error, "__notes__", ()))
     filtered = filtered or type(error.__cause__).__module__.startswith("jax")
-    return error if ours and not filtered else reader.as_theirs(error)
+    return error if ours and not filtered else guarding.as_theirs(error)
 
 
 def x64(wanted=True):

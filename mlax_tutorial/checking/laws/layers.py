@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import reader
+from mlax_tutorial.checking import guarding
 from mlax_tutorial.checking.describe import kind
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.checking.laws.derivatives import Disagreement, check_derivatives
 from mlax_tutorial.checking.laws.law import Laws, Words, context, differing, equal, on_host, x64
 from mlax_tutorial.checking.laws.subject import (
@@ -25,7 +26,6 @@ from mlax_tutorial.checking.laws.subject import (
     twin,
 )
 from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.inspection.dtypes import strays
 from mlax_tutorial.nn.arrays import accumulator
 
@@ -610,7 +610,7 @@ def keys_used_once(subject):
                 with jax.debug_key_reuse(True):
                     run(key)
             except jax.errors.KeyReuseError as error:
-                raise _reuse(reader.as_theirs(error), method) from None
+                raise _reuse(guarding.as_theirs(error), method) from None
             except Raised as raised:
                 raise _reuse(raised, method) from None
 

@@ -5,7 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 @functools.partial(jax.jit, donate_argnums=0)
@@ -27,7 +27,7 @@ def check(push):
     calls = [(fresh(), jnp.int32(count), row) for count in (0, 1, 5)]
     checks.traces(push, *calls, exactly=1)
     buffer = fresh(1000)
-    lowered = reader.original(push).lower(buffer, jnp.int32(5), row)
+    lowered = guarding.original(push).lower(buffer, jnp.int32(5), row)
     given = [info.donated for info in jax.tree.leaves(lowered.args_info)]
     if any(given[1:]):
         raise Failed(

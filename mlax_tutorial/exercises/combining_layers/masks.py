@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.combining_layers._watched import hides_reuse
 
 WIDE, DEEP, MANY = 24, 6, 8
@@ -133,7 +133,7 @@ def _differs_between_layers(y, x):
 
 
 def _reuse(noisy, x, kernels):
-    run, key = reader.original(noisy), jax.random.key(5)
+    run, key = guarding.original(noisy), jax.random.key(5)
     # JAX 0.7 does not look into programs that were compiled without the check: another shape, other programs.
     x = x[:5]
     checks.keys(lambda key: run(x, kernels, key), jax.random.key(3))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
@@ -236,7 +236,7 @@ def _names_the_broken_one(model, x, broken, sound):
             ) from None
         return
     except Exception as error:
-        raise reader.as_theirs(error) from None
+        raise guarding.as_theirs(error) from None
     raise Failed("A layer raised a ValueError, and `fwd` swallowed it: after the note, `raise` it again.")
 
 

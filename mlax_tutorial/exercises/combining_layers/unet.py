@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.exercises.combining_layers._watched import method
 
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import forget
-from mlax_tutorial.checking.reader import original
 
 
 def solution(step, state, batches):

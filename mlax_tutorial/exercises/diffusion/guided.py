@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 NONE = 10  # the label for "no class"
 
@@ -38,7 +38,7 @@ def check(guided):
     made = checks.returned(guided(_denoise, 3.0))
     if not callable(made):
         raise Failed("`guided` returns a denoiser: a function of `(x, sigma, label)`.", got=made)
-    made = reader.guard(made, "guided")
+    made = guarding.guard(made, "guided")
     conditional, without = (np.asarray(_denoise(x, sigma, which)) for which in (label, jnp.full(3, NONE)))
     expected = without + 3 * (conditional - without)
     got = made(x, sigma, label)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
-from mlax_tutorial.checking.reader import original
+from mlax_tutorial.checking.guarding import original
 
 
 def solution(x, limit):

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import forget, under
-from mlax_tutorial.checking.reader import original
 
 
 def solution(table, i):

@@ -10,8 +10,8 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import fresh
-from mlax_tutorial.checking.reader import original
 from mlax_tutorial.exercises.errors._explain import no_tracers
 from mlax_tutorial.inspection import jaxprs
 

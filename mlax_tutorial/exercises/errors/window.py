@@ -5,8 +5,8 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, checks, inputs
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.checking.reader import original
 
 
 def solution(x, start):

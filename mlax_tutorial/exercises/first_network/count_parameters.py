@@ -7,7 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(tree):
@@ -42,11 +42,11 @@ def check(function):
     }
     try:
         got = function(abstract)
-    except reader.Raised as raised:
+    except guarding.Raised as raised:
         raise Failed(
             "For a tree of `jax.ShapeDtypeStruct`, shapes without arrays as `jax.eval_shape` gives them, your code raised "
-            f"{reader.describe_error(raised.error)}\nThe shape of a leaf is all that is needed.",
-            shown=reader.lines_of(raised.error),
+            f"{guarding.describe_error(raised.error)}\nThe shape of a leaf is all that is needed.",
+            shown=guarding.lines_of(raised.error),
         ) from None
     _compare_count(got, abstract, "only shapes, no arrays: kernel (1200000, 1000003), bias (1000003,)")
 

@@ -8,7 +8,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.first_network._batch import no_loop_over_batch
 
 
@@ -95,7 +95,7 @@ def check(function):
     got = function(_example_loss, params, batch(4))
     recognise = itertools.chain(_wrong_norms(leaves), _other_norms(params, batch(4)))
     checks.same(got, expected, rtol=1e-4, recognise=recognise)
-    inner = reader.guard(functools.partial(reader.original(function), _example_loss), "gradient_norms")
+    inner = guarding.guard(functools.partial(guarding.original(function), _example_loss), "gradient_norms")
     alone = checks.works_under_jit(inner, params, batch(4))(params, batch(1))
     checks.same(alone, expected[:1], where="for a batch of one", rtol=1e-4)
     _other_trees(function)

@@ -7,7 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(loss_fn):
@@ -48,7 +48,7 @@ def _reference_step():
 
 
 def check(make_step):
-    if hasattr(reader.original(make_step), "lower"):
+    if hasattr(guarding.original(make_step), "lower"):
         raise Failed(
             "You jitted `make_step`, which takes a function and returns one: those are no arrays. `step` inside is what "
             "`jax.jit` is for."
@@ -67,7 +67,7 @@ def check(make_step):
         raise Failed(
             f"`make_step` should return the function `step`, but it returned a {type(step).__name__}."
         )
-    step = reader.guard(step, "step")
+    step = guarding.guard(step, "step")
     _right_step(step)
     _second_step(step)
     _one_trace(step, traced)

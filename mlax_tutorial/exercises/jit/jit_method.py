@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import guard
+from mlax_tutorial.checking.guarding import guard
 
 
 def solution(method):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import guard
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.inspection import retracing
 
 

@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Failed, checks
 from mlax_tutorial.checking.describe import kind
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.guarding import Raised
 
 DEVICES = 8
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Failed, checks
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.checking.laws.optimizer_subject import GuardedOptimizer
-from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.exercises.optimizers._chapter import Tunable, zeros
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.optimizers._chapter import Tunable
 from mlax_tutorial.exercises.optimizers._walk import known
 
@@ -52,7 +52,7 @@ def check(WarmUp):
     @jax.jit
     def factor(schedule, count):
         traced.append(True)
-        return reader.guard(schedule, "__call__")(count)
+        return guarding.guard(schedule, "__call__")(count)
 
     found = [factor(schedule, jnp.int32(t)) for t in COUNTS]
     for one in found:

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 
 from mlax_tutorial.checking import Failed, checks
+from mlax_tutorial.checking.guarding import as_theirs, bare
 from mlax_tutorial.checking.programs import under
-from mlax_tutorial.checking.reader import as_theirs, bare
 from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.viz.figures import key_tree
 from mlax_tutorial.viz.figures.key_tree import page

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import bare
+from mlax_tutorial.checking.guarding import bare
 from mlax_tutorial.exercises.randomness._keys import correlation, over_keys, uses_keys_once
 
 

@@ -5,7 +5,7 @@ import contextlib
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.inspection import jaxprs
 
 WAITS = ("block_until_ready", "device_get", "effects_barrier")
@@ -139,7 +139,7 @@ def _waits_for_arrays(add, total, metrics):
 
 def _imported(add):
     """The names under which a reader's function holds one of the functions that wait."""
-    function = reader.underlying(add)
+    function = guarding.underlying(add)
     code, around = getattr(function, "__code__", None), getattr(function, "__globals__", {})
     waits = [getattr(jax, name) for name in WAITS]
     return [name for name in getattr(code, "co_names", ()) if any(around.get(name) is one for one in waits)]

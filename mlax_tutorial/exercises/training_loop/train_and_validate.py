@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
@@ -66,7 +66,7 @@ def check(train_and_validate):
         with jax.debug_key_reuse(True):
             result = train_and_validate(start, *arguments)
         reused = None
-    except reader.Raised as raised:
+    except guarding.Raised as raised:
         if not isinstance(raised.error, jax.errors.KeyReuseError):
             raise
         reused = raised  # which is said last

@@ -6,9 +6,9 @@ import numpy as np
 from jax.extend import core
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.checking.outcome import NotAttempted
 from mlax_tutorial.checking.programs import fresh
-from mlax_tutorial.checking.reader import guard
 from mlax_tutorial.exercises.transformations._cases import for_this_case, refused, refuses
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.checking.reader import guard
 from mlax_tutorial.inspection import jaxprs
 
 
