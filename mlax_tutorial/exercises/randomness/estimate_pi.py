@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.guarding import bare
-from mlax_tutorial.exercises.randomness._keys import correlation, over_keys, uses_keys_once
+from mlax_tutorial.exercises.randomness._keys import correlation, numbers_drawn, over_keys, uses_keys_once
 
 
 def solution(key, n):
@@ -112,6 +112,12 @@ def check(estimate_pi):
             shown=[("estimate and error", f"{estimates[0]:.3f} and {errors[0]:.4f}")],
         )
     uses_keys_once(estimate_pi, n)
+    if (drawn := numbers_drawn(estimate_pi, n)) < 2 * n:
+        raise Failed(
+            "A point has two coordinates, and your function draws fewer numbers. A coin that falls with probability pi / 4 "
+            "knows pi beforehand: draw the points, and count those inside.",
+            shown=[(f"numbers drawn for n = {n}", f"{drawn}; expected {2 * n}")],
+        )
     few = np.asarray(over_keys(estimate_pi, 400, 100)[1]).mean()
     if not 0.13 < few < 0.2:
         raise Failed(
