@@ -47,10 +47,12 @@ def check(masked_loss):
         return _alone(logits, labels, mask)[0]
 
     surprised = (
-        np.tile(np.array([[300, 0, 0], [0, 1, -300]], np.float32), (2, 1)),
+        np.tile(np.array([[300_000, 0, 0], [0, 1, -300_000]], np.float32), (2, 1)),
         np.array([1, 2, 1, 2], np.int32),
     )
     surprised = jax.device_put((*surprised, np.full(4, True)))
+    ruled_out = np.tile(np.array([[-np.inf, 1, 2], [0, -np.inf, 1]], np.float32), (2, 1))
+    ruled_out = jax.device_put((ruled_out, np.array([2, 0, 1, 2], np.int32), np.arange(4) != 3))
     cases = [
         ("all rows count", case(4)),
         ("large logits, whose exponentials are too large for float32", case(4, scale=90)),
@@ -62,7 +64,8 @@ def check(masked_loss):
         ("huge logits in the rows that do not count", case(2, garbage=1e30, label=1)),
         ("infinite logits in the rows that do not count", case(2, garbage=np.inf)),
         ("NaN in the rows that do not count", case(2, garbage=np.nan, label=-1)),
-        ("a logit of 300 where the label is another class", surprised),
+        ("a logit of 300,000 where the label is another class", surprised),
+        ("a logit of minus infinity, for another class than the label, in a row that counts", ruled_out),
         ("no row that counts", case(0)),
         ("no row that counts, all being NaN", case(0, garbage=np.nan)),
     ]
