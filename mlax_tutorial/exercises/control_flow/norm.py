@@ -27,13 +27,14 @@ def check(norm):
             for asked in (jnp.sum, jnp.prod, jnp.max, lambda x: x[0])
         ),
     ]
-    x, zeros, short, long, one, balanced, late, low = jax.device_put(
+    x, zeros, short, shortest, long, one, balanced, late, low = jax.device_put(
         [
             np.float32(x)
             for x in (
                 [3, 0, -4],
                 [0, 0, 0],
                 [3e-15, 0, -4e-15],
+                [1e-15, 0, 0],
                 [3e14, 0, -4e14],
                 [-2],
                 [2, -2],
@@ -55,6 +56,7 @@ def check(norm):
         checks.same(zero, jax.device_put(np.float32(0)), input="x = [0, 0, 0]", rtol=0, atol=0)
     with checks.says("This is wrong for short vectors: add nothing, and put no bound on anything."):
         checks.same(small, solution(short), input=f"x = {short.tolist()}", rtol=1e-4, atol=0)
+        checks.same(norm(shortest), solution(shortest), input=f"x = {shortest.tolist()}", rtol=1e-4, atol=0)
     checks.values(norm, solution, inputs.arrays("n", sizes=(1, 3)), recognise=recognise, count=8)
     jitted, right = checks.works_under_jit(norm, x), jax.jit(solution)
     checks.gradients(jitted, right, x)

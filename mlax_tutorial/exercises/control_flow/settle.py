@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.control_flow.recurrent import unrolled
 
 
 def solution(a):
@@ -58,6 +59,11 @@ def check(settle):
         about="holds no `scan`",
     ):
         checks.jaxpr(settle, two, requires=("scan",), forbids=("while",), at_most={"div": 3})
+    if unrolled(settle, (two,)) >= 20:
+        raise Failed(
+            "The jaxpr holds one loop, but `unroll` copies its body twenty times when it is compiled. A small constant, such as "
+            "`unroll=4`, is fine."
+        )
     far = jax.device_put(np.float32(1e12))
     with checks.says(lambda _: _too_many_or_too_few(float(settle(far)), float(far))):
         checks.same(jitted(far), right(far), input={"a": far})

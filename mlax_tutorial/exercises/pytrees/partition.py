@@ -83,6 +83,9 @@ def check(given):
                 failure.message = f"{failure.message}\n{advice}"
             raise
     checks.pure(given, layers(), kernels)
+    with under("`jax.jit`"):
+        got = jax.jit(lambda tree: partition(tree, kernels))(layers())
+    checks.same(got, solution(layers(), kernels), where="under `jax.jit`")
     first, second = partition({"kernel": 1.5, "bias": 2}, kernels)
     kept = [leaf for leaf in (first["kernel"], second["bias"]) if leaf is not None]  # of lost ones below
     if any(type(leaf) not in (float, int) for leaf in kept):
@@ -104,9 +107,6 @@ def check(given):
                 "`chosen` may return anything that is true or false, as `re.search` returns a match or None: ask with `if`, not with `==`.",
                 input=f"a function that returns {answer!r}", got=(first, second),
             )  # fmt: skip
-    with under("`jax.jit`"):
-        got = jax.jit(lambda tree: partition(tree, kernels))(layers())
-    checks.same(got, solution(layers(), kernels), where="under `jax.jit`")
 
 
 def _leaves_of_all_kinds(partition, kernels):
