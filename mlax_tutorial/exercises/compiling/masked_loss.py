@@ -23,10 +23,11 @@ def _alone(logits, labels, mask):
     if not keep.any():
         return jax.device_put((np.float32(0.0), gradient))
     rows, labels = np.asarray(logits, np.float64)[keep], np.asarray(labels)[keep]
-    weights = np.exp(rows - rows.max(1, keepdims=True))
+    rows -= rows.max(1, keepdims=True)
+    weights = np.exp(rows)
     probabilities = weights / weights.sum(1, keepdims=True)
     each = np.arange(len(rows)), labels
-    loss = -np.log(probabilities[each]).mean()
+    loss = (np.log(weights.sum(1)) - rows[each]).mean()
     probabilities[each] -= 1
     gradient[keep] = probabilities / len(rows)
     return jax.device_put((np.float32(loss), gradient))
