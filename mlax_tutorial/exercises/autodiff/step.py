@@ -95,7 +95,9 @@ def check(step):
     with_tree = {
         "input": "parameters in nested dicts, lists, tuples and a named tuple, and extras in a tuple"
     }
-    checks.same(step(of_a_tree, nested, 200.0, 0.5)[0], solution(of_a_tree, nested, 200.0, 0.5)[0], **with_tree)
+    checks.same(
+        step(of_a_tree, nested, 200.0, 0.5)[0], solution(of_a_tree, nested, 200.0, 0.5)[0], **with_tree
+    )
     with under("`jax.jit`"):
         jitted = jax.jit(fresh(step), static_argnums=0)(_line, params, batch, 0.1)
     checks.same(tuple(jitted), expected, where="under `jax.jit`", rtol=1e-2, atol=1e-4)
