@@ -42,6 +42,12 @@ def check(clip_slope):
             "A rule of `jax.custom_jvp` goes back transposed, so it has to be linear in the tangent, and clipping is not. Write the "
             "way back itself, with `jax.custom_vjp`."
         )
+    with under("`jax.vjp`"):
+        value, _ = jax.vjp(lambda x: fresh(clip_slope)(x, 1.0), x)
+    with checks.says(
+        "Under differentiation the value is what the forward *pass* returns: it should be `x` as well."
+    ):
+        checks.same(value, x, input={"x": x, "bound": 1.0}, rtol=0, atol=0)
     large = np.float32([[2, 2], [-4, 1]])
     cases = [
         (large, 1.0, large / 5, "a cotangent of norm 5, and bound 1"),
