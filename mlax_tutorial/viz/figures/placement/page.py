@@ -48,7 +48,7 @@ def write(found) -> str:
     )
     # The lists do the same for a keyboard and a screen reader.
     chips = "".join(
-        f'<span class="viz-placement-name" data-name="{_figure.attribute(name)}">{html.escape(name)} ({size})</span>'
+        f'<span class="viz-placement-name" data-name="{markup.attribute(name)}">{html.escape(name)} ({size})</span>'
         for name, size in found.sizes.items()
     )
     wide, tall = _room(found.shape)
