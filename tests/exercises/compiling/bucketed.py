@@ -73,7 +73,7 @@ def by_jnp(function):
     return call
 
 
-@answers.wrong("should not pay for the long ones")
+@answers.wrong("A vector of 1 is padded to")
 def to_the_longest(function):
     @jax.jit
     def padded(x, length, initial):
