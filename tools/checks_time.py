@@ -46,7 +46,12 @@ def measured(name):
         began = time.process_time()
         outcome = exercise.grade(exercise.answer)
         seconds.append(time.process_time() - began)
-    return {"seconds": seconds, "programs": programs, "status": outcome.status}
+    return {
+        "seconds": seconds,
+        "programs": programs,
+        "status": outcome.status,
+        "message": outcome.message,
+    }
 
 
 def in_a_new_process(name):
@@ -66,7 +71,7 @@ def chosen(names):
 
 def line(name, found):
     (first, second), (one, two) = found["seconds"], found["programs"]
-    remark = "" if found["status"] == PASSED else f"  its solution: {found['status']}"
+    remark = "" if found["status"] == PASSED else f"  its solution: {found['status']}: {found['message']}"
     return f"{first:6.2f} s, again {second:5.2f} s, compiled {len(one):3} and {len(two):2}  {name}{remark}"
 
 
@@ -91,7 +96,7 @@ def main():
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measured(options.measure)))
-        return
+        return 0
     for name in options.names:
         if not any(chosen([name])):
             known = list(chosen([name.partition(".")[0]])) or catalog.chapters()
@@ -104,7 +109,8 @@ def main():
             count = collections.Counter(rows[name]["programs"][0])
             print("   " + ", ".join(f"{program} {number}" for program, number in count.most_common()))
     report(rows)
+    return 0 if all(found["status"] == PASSED for found in rows.values()) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -389,7 +389,14 @@ def report_on(exercise, name, task=""):
     if not (inspect.isfunction(function) or inspect.isclass(function)):
         return report
     source = textwrap.dedent(inspect.getsource(function))
-    sizes = _sizes_in_the_check(functools.partial(_grade, exercise, function, exercise.seconds), source)
+    outcome, sizes = _sizes_in_the_check(
+        functools.partial(_grade, exercise, function, exercise.seconds), source
+    )
+    if outcome is None or outcome.status != PASSED:  # as it was measured, or as it stands?
+        outcome = exercise.grade(exercise.answer)
+    if outcome.status != PASSED:  # then its mutants fail, too, and say nothing
+        report.broke.append(f"the solution itself does not pass: {outcome.message}")
+        return report
     seconds = 2 + 4 * (time.monotonic() - began)  # a mutant may loop for ever
     for step, tree in mutants(source, sizes):
         if step.endswith(NO_GRADIENT) and not exercise.differentiable:
@@ -419,7 +426,7 @@ def _grade(exercise, function, seconds, tree, **helpers):
 
 
 def _sizes_in_the_check(grade, source):
-    """For each expression that is a size, the size that it has most often in the check."""
+    """The outcome, and for each expression that is a size, the size that it has most often in the check."""
     found = collections.defaultdict(collections.Counter)
 
     def size(text):
@@ -439,8 +446,8 @@ def _sizes_in_the_check(grade, source):
         return note
 
     tree = ast.fix_missing_locations(_Measured().visit(ast.parse(source)))
-    grade(tree, _size=size, _all_sizes=all_sizes)
-    return {text: counts.most_common(1)[0][0] for text, counts in found.items()}
+    outcome = grade(tree, _size=size, _all_sizes=all_sizes)
+    return outcome, {text: counts.most_common(1)[0][0] for text, counts in found.items()}
 
 
 def chosen(names):
@@ -469,7 +476,9 @@ def reports(names):
 def faults(report):
     """What there is to mend, in lines."""
     equal = excused(report.name)
-    yield from (f"alive: {step}" for step in report.alive if step not in equal)
+    for step in report.alive:
+        if step not in equal:
+            yield f"alive: {step}: let the check notice it, or say answers.equivalent({step!r}, because=…)"
     for step in equal:
         if step not in report.alive:
             yield f"called equivalent, but the check notices it, or there is no such mutant: {step}"
@@ -483,13 +492,18 @@ def main():
     )
     parser.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]")
     options = parser.parse_args()
+    for name in options.names:
+        if not chosen([name]):
+            known = list(itertools.chain(*chosen([name.partition(".")[0]]))) or catalog.chapters()
+            parser.error(f"no chapter and no exercise {name!r}; there are: {', '.join(known)}")
     book = Book()
     noted = json.loads(book.mutants.read_text()) if book.mutants.exists() else {}
     found, wrong = {}, 0
     for report in reports(options.names):
         alike = len(set(report.alive) & set(excused(report.name)))
         score = {"mutants": report.count, "alive": len(report.alive) - alike, "alike": alike}
-        found[report.name] = score
+        if not report.broke:
+            found[report.name] = score
         lines = [*faults(report)]
         if options.check and noted.get(report.name) != score:
             lines.append(f"{book.relative(book.mutants)} says {noted.get(report.name)}, and this run {score}")

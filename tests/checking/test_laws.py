@@ -807,11 +807,11 @@ def test_right_optimizers_of_unusual_style_obey(make, options):
 
 
 def test_tables_fit_a_page_and_name_every_law():
-    for table, count in ((laws.LAYER, 30), (laws.OPTIMIZER, 16)):
+    for table in (laws.LAYER, laws.OPTIMIZER):
         lines = repr(table).splitlines()
         assert max(map(len, lines)) <= 76
         assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == list(table)
-        assert len(table) == count and all(law.statement.endswith(".") for law in table.values())
+        assert table and all(law.statement.endswith(".") for law in table.values())
 
 
 @pytest.mark.parametrize("table", [laws.LAYER, laws.OPTIMIZER], ids=["layers", "optimizers"])

@@ -40,6 +40,9 @@ def test_a_figure_is_complete(name):
     assert shown or name == "timeline", (
         "tests/site/gallery/gallery.md shows no figure of this kind"
     )  # no run takes the same time
+    states = (TESTS / "site/gallery/__init__.py").read_text(encoding="utf-8")
+    state = f'    "{name.replace("_", "-")}": ('
+    assert state in states or name == "timeline", "tests/site/gallery/__init__.py has no state of its name"
     reference = (TESTS.parent / "book/reference/tools.md").read_text(encoding="utf-8")
     assert f".. autofunction:: mlax_tutorial.viz.{name}\n" in reference
 

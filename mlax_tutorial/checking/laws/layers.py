@@ -332,7 +332,7 @@ def any_batch_axes(subject):
     one = None
     for batch in ((), (4,), (2, 3), (0,)):
         outline = subject.outline(batch=batch)
-        axes = f"{len(batch)} batch axes" if batch else "no batch axis"
+        axes = {0: "no batch axis", 1: "one batch axis"}.get(len(batch), f"{len(batch)} batch axes")
         with context(f"With {axes}, x of shape {outline.shape}"):
             found = jax.eval_shape(subject.init, jax.random.key(0), outline)
             equal(

@@ -26,10 +26,10 @@ def outlines(layer, x):
 
 
 def variables(layer, x, trainables, non_trainables=None, made=None):
-    """What ``init`` makes, if names and shapes are those that are asked for: dicts from names to shapes."""
+    """What ``init`` makes, if names and shapes are those that are asked for: dicts from names to shapes, None where there are none."""
     made = subject(layer).init(jax.random.key(0), jax.device_put(x)) if made is None else made
     for role, got, wanted in zip(("trainables", "non_trainables"), made, (trainables, non_trainables)):
-        if wanted is None:
+        if not wanted:
             if jax.tree.leaves(got):
                 raise Failed(f"There are no {role} here: `init` should return `()` for them.", got=got)
             continue

@@ -4,6 +4,7 @@ So the looking that each page of the book gets (`test_pages.py`, `tools/visits/s
 """
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -89,7 +90,8 @@ def after_the_lid(text):
 
 
 ROWS = ".viz-figure tr { height: 90px }"
-# what is planted, and a part of what must be said; the first word is the function that sees it
+# What is planted at the desk, and a part of what must be said; the first word is the function that sees it. What is seen on a
+# telephone alone has tests of its own below.
 FAULTS = {
     "no room for the dots": ("dots: ", "outside of the frame", css(".viz-jit-cache { width: 300px } #book .viz-jit-cache td { white-space: nowrap }")),
     "no dots": ("dots: ", "is 0 by 0", css(".viz-jit-cache circle { display: none }")),
@@ -151,6 +153,13 @@ def settle(page, what):
         if not sight.look(page, what):
             return
         page.wait_for_timeout(200)
+
+
+def test_each_function_is_called():
+    functions = set(re.findall(r"^    (?:async )?(\w+)\(\) {$", sight.script(), re.MULTILINE))
+    assert functions == {*sight.AT_THE_DESK, *sight.ON_A_TELEPHONE, *sight.ON_PAPER}, (
+        "see tools/visits/sight.py"
+    )
 
 
 @pytest.mark.parametrize("fault", FAULTS)
