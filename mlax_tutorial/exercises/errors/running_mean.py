@@ -47,7 +47,8 @@ def check(running_mean):
     for dtype in (jnp.float16, jnp.bfloat16):
         half = jax.device_put(table.astype(dtype))
         with checks.says(
-            f"This is right for float32, but not for {jnp.dtype(dtype)}. The first carry, too, must be of the dtype of `x`."
+            f"This is right for float32, but not for {jnp.dtype(dtype)}: the result has the dtype of `x`. With a loop, that "
+            "begins with the first carry."
         ):
             checks.same(jitted(half), right(half), input={"x": half})
     few, many = (_size(running_mean, jax.ShapeDtypeStruct((n, 3), jnp.float32)) for n in (8, 64))
