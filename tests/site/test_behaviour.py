@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tools import project
-from tools.site import browser
+from tools.visits import browser
 
 
 def test_search_finds_a_term(page):
