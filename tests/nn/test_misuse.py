@@ -69,6 +69,7 @@ def integers(*shape):
 
 FLOATING = "expects an array of floating-point numbers, got"
 
+# What a layer that stands refuses in a call of `init`, `fwd` or `decode`, with the message that is raised.
 LAYERS = {
     "Linear, a list for a kernel": (
         lambda: LINEAR.fwd(X, {"kernel": [[1.0]]}, ()),
@@ -308,6 +309,7 @@ LAYERS = {
     ),
 }
 
+# What is refused outside of such a call: layers and optimizers that are built wrongly, caches with a wrong place.
 BUILT = {
     "Parallel, a list": (
         lambda: nn.Parallel([LINEAR]),
@@ -440,6 +442,7 @@ OPTIMIZERS = [
     optim.MasterWeights(optim.SGD(0.1)),
     packing.Packed(optim.SGD(0.1)),
 ]
+# Wrong arguments of each optimizer's `step`.
 STEPS = {
     "no gradients": ((None, "state", WEIGHTS), r"gradients\['b'\] expects \(2,\), got nothing"),
     "gradients that are numbers": (
@@ -457,6 +460,7 @@ STEPS = {
     ),
 }
 
+# Wrong updates for `apply_updates`.
 UPDATES = {
     "none": (
         (WEIGHTS, None),
