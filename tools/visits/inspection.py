@@ -45,7 +45,7 @@ UNSEEN = """() => [...document.querySelectorAll("a[rel=next], a[rel=prev]")]
 # Whether a page stays light when the system turns dark, which it may notice a moment later. (Pages of the tests have no theme.)
 STAYS_LIGHT = """async () => {
     const light = () => (document.documentElement.dataset.theme || "dark") !== "dark";
-    for (let frames = 0; light() && frames < 120; frames++) await new Promise(requestAnimationFrame);
+    for (let frames = 0; light() && frames < 120; frames++) await new Promise(done => (requestAnimationFrame(done), setTimeout(done, 1000)));
     return light();
 }"""
 

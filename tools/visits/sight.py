@@ -62,6 +62,8 @@ def resize(page, size):
     """Laying a chapter out again takes most of a visit's time: a size that it has costs nothing."""
     if page.viewport_size != {"width": size[0], "height": size[1]}:
         page.set_viewport_size({"width": size[0], "height": size[1]})
-        # the page answers in the next frame, which may be long in coming
-        page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        # The page answers in the next frame, which may be long in coming; once in many visits Chromium draws none.
+        page.evaluate(
+            "() => new Promise(done => (requestAnimationFrame(() => requestAnimationFrame(done)), setTimeout(done, 5000)))"
+        )
         page.wait_for_timeout(60)
