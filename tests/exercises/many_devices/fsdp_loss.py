@@ -68,7 +68,7 @@ def on_all_rows(kernels, x, y):
     return jax.lax.pmean(jnp.mean((x - y) ** 2), "devices")
 
 
-@answers.wrong("weights travel and rows stay")
+@answers.wrong("the batch is gathered")
 def activations_travel(kernels, x, y):
     for shard in kernels:
         columns = jax.lax.all_to_all(x, "devices", 1, 0, tiled=True)
