@@ -1,15 +1,18 @@
 """*TPU and Pallas*: the kernels that its reader writes compute what the library does, and what finds races finds them."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from mlax_tutorial import nn, viz
 from mlax_tutorial.exercises import pallas
+from mlax_tutorial.inspection import lowers_for_tpu
 from mlax_tutorial.nn.attention import attend
 from tests.chapters import assembled
 
@@ -61,6 +64,53 @@ def test_attention_and_its_gradients_are_the_library_s(code, queries, keys, scal
         ours, theirs = (code["with_gradients"](f, q * scale, k, v, g) for f in (code["attention"], plain))
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5 * max(1, scale), rtol=1e-5)
+
+
+def test_heads_by_vmap(code):
+    """The grids get one more axis, and the kernels' steps are still counted along those that they know."""
+    q, k, v = normal(0, 2, 64, 128), normal(1, 2, 128, 128), normal(2, 2, 128, 128)
+
+    def loss(attention):
+        return lambda *arrays: jnp.square(jax.vmap(attention)(*arrays)).sum()
+
+    def plain(q, k, v):
+        return attend(q[:, None], k[:, None], v[:, None])[:, 0]
+
+    with jax.default_matmul_precision("highest"):
+        ours, theirs = (
+            jax.jit(jax.grad(loss(f), argnums=(0, 1, 2)))(q, k, v) for f in (code["attention"], plain)
+        )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    lowered = functools.partial(code["attention"], interpret=False)
+    assert len(lowers_for_tpu(jax.grad(loss(lowered), argnums=(0, 1, 2)), q, k, v).kernels) == 3
+
+
+def test_a_block_that_is_left_and_comes_back():
+    """`interpret=True` adds up all the same, and it lowers; the simulator refuses it."""
+
+    def sums(x, interpret):
+        def kernel(x_ref, sums_ref):
+            @pl.when(pl.program_id(0) == 0)
+            def _():
+                sums_ref[...] = jnp.zeros_like(sums_ref)
+
+            sums_ref[...] += x_ref[...].sum(axis=0, keepdims=True)
+
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct((1, 256), x.dtype),
+            grid=(2, 2),
+            in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
+            out_specs=pl.BlockSpec((1, 128), lambda i, j: (0, j)),
+            interpret=interpret,
+        )(x)
+
+    x = jnp.ones((16, 256))
+    assert (sums(x, True) == 16).all() and lowers_for_tpu(sums, x, interpret=False)
+    with pytest.raises(Exception, match="Revisited block"):
+        sums(x, pltpu.InterpretParams()).block_until_ready()
+    pltpu.reset_tpu_interpret_mode_state()
 
 
 def test_the_exercise_s_rms_norm_is_the_library_s():
