@@ -133,12 +133,15 @@ def test_copies_are_those_of_the_figure(code):
 
 
 def test_the_cell_for_accelerators(code):
-    """Here the device is a CPU, so both kernels are interpreted; and products of bfloat16 would be seen."""
-    a = code["a"]
+    """Here the device is a CPU, so both kernels are interpreted; and products of bfloat16 or of TF32 would be seen."""
+    a = code["a"][:, :32]
     assert code["compare"](code["product"], a, a.T, interpret=True) == 0
-    rounded = a.astype(jnp.bfloat16).astype(jnp.float32)
-    with jax.default_matmul_precision("highest"):
-        assert 0.03 < abs(a @ a.T - rounded @ rounded.T).max() < 1
+    assert lowers_for_tpu(code["product"], a, a.T, interpret=False)
+    for bits, least, most in ((16, 0.1, 0.25), (13, 0.005, 0.02)):  # of 23, those that are rounded away
+        half, kept = np.uint32(1 << (bits - 1)), np.uint32(0xFFFFFFFF >> bits << bits)
+        rounded = ((np.asarray(a).view(np.uint32) + half) & kept).view(np.float32)
+        with jax.default_matmul_precision("highest"):
+            assert least < abs(a @ a.T - rounded @ rounded.T).max() < most
 
 
 def test_races_are_found_where_there_are_some(code):
