@@ -75,6 +75,12 @@ book/measuring#model-flop-utilization: mfu
 book/many_devices#does-jax-use-all-devices: multi gpu, multiple gpus, several gpus
 book/many_devices#four-layouts-of-one-model: data parallel, data parallelism, ddp, distributed training
 book/many_devices#tensor-parallelism-columns-then-rows: model parallel, model parallelism
+book/pallas#when-not-to-write-a-kernel: custom kernel, write a kernel
+book/pallas#legal-blocks-and-operations-lower-for-a-tpu: unimplemented primitive, divisible by 8 and 128, compile for a tpu
+book/pallas#ragged-shapes-what-hangs-over-the-edge: kernel nan, mask a block
+book/pallas#order-and-races-interpretparams: race condition, data race, megacore
+book/pallas#gradients-custom-vjp: gradient of a kernel
+book/pallas#on-a-tpu-on-a-gpu-interpret-false: triton, mosaic
 book/faq#from-pytorch: pytorch, torch, coming from pytorch
 book/faq#why-is-the-first-call-slow: first call slow, slow first call, slow start
 book/faq#why-is-the-gradient-nan-where-the-result-is-fine: gradient nan, nan gradient, gradient is nan
