@@ -88,7 +88,7 @@ live-bundle: ## build the scripts of the live pages and of the formulas anew fro
 	node tools/live/build.mjs
 
 pdf: book ## print the book: a PDF, offered for download on its pages; needs Chromium
-	$(PYTHON) -m tools.site pdf
+	$(PYTHON) -m tools.visits pdf
 
 wheel: book ## build the package as a wheel that holds the rendered book
 	$(PYTHON) -m tools.wheel
@@ -104,9 +104,10 @@ serve: book ## serve the rendered book on this machine
 
 test: check test-library test-book test-site ## run every test that needs no other environment
 
-check: .venv/.made ## what needs no execution: style, and the guards on the notebooks
+check: .venv/.made ## what needs no execution: style, which part imports which, and the guards on the notebooks
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
+	.venv/bin/lint-imports --no-logo --no-cache
 	$(PYTHON) -m tools.notebooks check
 
 test-library: .venv/.made ## the package, its docstrings, the exercises, the tools

@@ -79,8 +79,9 @@ def _parser():
 
 
 def _list(options):
-    from mlax_tutorial.checking import catalog, following, progress
+    from mlax_tutorial.checking import progress
     from mlax_tutorial.checking.show import printable
+    from mlax_tutorial.exercises import catalog, following
 
     noted, remark = progress.read()
     done, count, left = 0, 0, 0
@@ -110,8 +111,9 @@ _MARKS = {"passed": "[x]", "failed": "[-]", "": "[ ]"}
 
 
 def _next(options):
-    from mlax_tutorial.checking import catalog, following, progress
+    from mlax_tutorial.checking import progress
     from mlax_tutorial.checking.show import printable
+    from mlax_tutorial.exercises import catalog, following
 
     noted, remark = progress.read()
     if remark:
@@ -129,7 +131,8 @@ def _next(options):
 
 
 def _reset(options):
-    from mlax_tutorial.checking import catalog, progress
+    from mlax_tutorial.checking import progress
+    from mlax_tutorial.exercises import catalog
 
     chapter, _, name = options.what.partition(".")
     if chapter and chapter not in catalog.chapters():

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from mlax_tutorial.nn.numeric import key_bits
+from mlax_tutorial.nn.arrays import key_bits
 
 
 def check_agreement(tree: Any, name: str = "tree") -> None:

@@ -14,10 +14,10 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.arrays import is_array
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, show
-from mlax_tutorial.nn.kinds import integer, integers, probability
-from mlax_tutorial.nn.numeric import is_array
+from mlax_tutorial.nn.rules import integer, integers, probability
 
 __all__ = ["crop", "erase", "flip"]
 

@@ -8,11 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.hyperparameters import checked, optional, show
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import (
+from mlax_tutorial.nn.arrays import (
     accumulator,
     is_array,
     is_floating,
@@ -21,6 +17,10 @@ from mlax_tutorial.nn.numeric import (
     key_bits,
     varying_like,
 )
+from mlax_tutorial.nn.errors import describe
+from mlax_tutorial.nn.hyperparameters import checked, optional, show
+from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.rules import integer
 
 
 def sample(key, logits, temperature=1.0, top_k: int | None = None, top_p=None):

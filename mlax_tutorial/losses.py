@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator, is_array, is_floating, is_integer, varying_like
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import integer, probability
-from mlax_tutorial.nn.numeric import accumulator, is_array, is_floating, is_integer, varying_like
+from mlax_tutorial.nn.rules import integer, probability
 
 
 @functools.partial(jax.jit, static_argnames=("chunk_size", "label_smoothing", "precision"))

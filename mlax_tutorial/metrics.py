@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.nn.arrays import is_floating
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.nn.rules import integer
 
 __all__ = ["Calibration", "calibration", "calibration_error", "confusion", "wilson"]
 

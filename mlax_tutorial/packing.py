@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.paths import flatten
 from mlax_tutorial.optim import ScaleByTrustRatio
 from mlax_tutorial.optim.optimizer import Wrapper, optimizer, parts_of
-from mlax_tutorial.optim.paths import flatten
 from mlax_tutorial.optim.tunable import number
 
 __all__ = ["Packed", "PackedState"]

@@ -18,18 +18,18 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial import meshes
+from mlax_tutorial.nn.arrays import accumulator, is_floating
 from mlax_tutorial.nn.capture import Captured, apply
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import canonicalize_fields, checked, hyperparameter, optional, show
-from mlax_tutorial.nn.kinds import Dtype, floating_dtype, function
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator, is_floating
+from mlax_tutorial.nn.paths import check_like, refuse_layers
 from mlax_tutorial.nn.places import gather, spread
+from mlax_tutorial.nn.rules import Dtype, floating_dtype, function
 from mlax_tutorial.nn.series import Child, Parallel, Series
 from mlax_tutorial.nn.stack import Entered, Inference, Remat, Vmap, Wrapper
 from mlax_tutorial.optim import Optimizer, OptimizerError
-from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import Tunable, at_least, number, positive, whole
 from mlax_tutorial.training import State
 from mlax_tutorial.training.step import advance, compile_step, differentiate

@@ -27,11 +27,11 @@ import numpy as np
 
 from mlax_tutorial import meshes
 from mlax_tutorial._beside import written_beside
+from mlax_tutorial.nn.arrays import is_array, is_key, key_bits
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, show
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import is_array, is_key, key_bits
-from mlax_tutorial.optim.paths import flatten, refuse_layers, some
+from mlax_tutorial.nn.paths import flatten, refuse_layers, some
+from mlax_tutorial.nn.rules import integer
 from mlax_tutorial.trees import mismatch, strangers
 
 # Of a name of ours: a name in a file, or names and a function of what stands there.

@@ -50,10 +50,10 @@ from jax.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from mlax_tutorial.agreement import check_agreement  # noqa: F401
 from mlax_tutorial.meshes import accept, auto, over_auto
 from mlax_tutorial.nn import Layer
+from mlax_tutorial.nn.arrays import is_array
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import check_layer
-from mlax_tutorial.nn.numeric import is_array
-from mlax_tutorial.optim.paths import ambiguous, fits, flatten, refuse_layers, some
+from mlax_tutorial.nn.paths import ambiguous, fits, flatten, refuse_layers, some
 from mlax_tutorial.training.step import check_optimizer
 
 Rule = tuple[str | Callable[[str], bool], PartitionSpec]

@@ -21,7 +21,7 @@ import numpy as np
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional
-from mlax_tutorial.nn.kinds import boolean, integer
+from mlax_tutorial.nn.rules import boolean, integer
 
 __all__ = ["Position", "Stream"]
 

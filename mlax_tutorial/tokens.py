@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mlax_tutorial._beside import written_beside
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import integer
+from mlax_tutorial.nn.rules import integer
 
 _WORDS = re.compile(r" ?\w+| ?[^\w\s]+|\s+(?!\S)|\s+")
 # GPT-2 writes each byte as a character, as itself if one can see it: the others come after all of these.

@@ -27,13 +27,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import meshes
+from mlax_tutorial.nn.arrays import accumulator, is_array, is_key
 from mlax_tutorial.nn.errors import describe as in_words
 from mlax_tutorial.nn.hyperparameters import checked
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator, is_array, is_key
+from mlax_tutorial.nn.paths import check_like, choose, flatten, refuse_layers
 from mlax_tutorial.optim import moments
 from mlax_tutorial.optim.moments import cast
-from mlax_tutorial.optim.paths import check_like, choose, flatten, refuse_layers
 from mlax_tutorial.optim.tunable import fraction
 from mlax_tutorial.tables import Table
 

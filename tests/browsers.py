@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.site import browser
+from tools.visits import browser
 
 
 def missing(reason):

@@ -17,8 +17,9 @@ import time
 
 import jax
 
-from mlax_tutorial.checking import catalog, devices, reader
+from mlax_tutorial.checking import devices, guarding
 from mlax_tutorial.checking.outcome import PASSED
+from mlax_tutorial.exercises import catalog
 
 COMPILED = "/jax/core/compile/backend_compile_duration"
 
@@ -29,7 +30,7 @@ def measured(name):
     exercise = next(exercise for exercise in catalog.of(chapter) if exercise.name == name)
     if exercise.devices > 1:  # here, where it can be measured, not in a process of its own
         jax.config.update("jax_num_cpu_devices", exercise.devices)
-        devices.inside = reader.waits = True
+        devices.inside = guarding.waits = True
     jax.jit(lambda x: x + 1)(1.0)  # the chapter's cells have run: JAX has set up what it needs to compile
     programs = []
 
@@ -45,7 +46,12 @@ def measured(name):
         began = time.process_time()
         outcome = exercise.grade(exercise.answer)
         seconds.append(time.process_time() - began)
-    return {"seconds": seconds, "programs": programs, "status": outcome.status}
+    return {
+        "seconds": seconds,
+        "programs": programs,
+        "status": outcome.status,
+        "message": outcome.message,
+    }
 
 
 def in_a_new_process(name):
@@ -65,7 +71,7 @@ def chosen(names):
 
 def line(name, found):
     (first, second), (one, two) = found["seconds"], found["programs"]
-    remark = "" if found["status"] == PASSED else f"  its solution: {found['status']}"
+    remark = "" if found["status"] == PASSED else f"  its solution: {found['status']}: {found['message']}"
     return f"{first:6.2f} s, again {second:5.2f} s, compiled {len(one):3} and {len(two):2}  {name}{remark}"
 
 
@@ -90,7 +96,7 @@ def main():
     options = parser.parse_args()
     if options.measure:
         print(json.dumps(measured(options.measure)))
-        return
+        return 0
     for name in options.names:
         if not any(chosen([name])):
             known = list(chosen([name.partition(".")[0]])) or catalog.chapters()
@@ -103,7 +109,8 @@ def main():
             count = collections.Counter(rows[name]["programs"][0])
             print("   " + ", ".join(f"{program} {number}" for program, number in count.most_common()))
     report(rows)
+    return 0 if all(found["status"] == PASSED for found in rows.values()) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -35,8 +35,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import catalog, devices, reader
+from mlax_tutorial.checking import devices, guarding
 from mlax_tutorial.checking.outcome import NOT_GRADED, PASSED
+from mlax_tutorial.exercises import catalog
 from tools.notebooks import exercises, record, sources
 from tools.notebooks.places import Book
 
@@ -375,7 +376,7 @@ def examine(names):
     chosen = [one for one in catalog.of(chapter) if f"{chapter}.{one.name}" in names]
     jax.config.update("jax_num_cpu_devices", max(2, chosen[0].devices))  # two, as in the tests
     if chosen[0].devices > 1:
-        devices.inside = reader.waits = True
+        devices.inside = guarding.waits = True
     jax.config.update("jax_disable_most_optimizations", True)
     tasks = dict(exercises.tasks(sources.read(Book(), chapter).cells))
     return [report_on(one, f"{chapter}.{one.name}", tasks[one.name]) for one in chosen]
@@ -383,12 +384,19 @@ def examine(names):
 
 def report_on(exercise, name, task=""):
     """The `Report` on an exercise that asks for ``task``; without mutants where its solution is a value."""
-    function = reader.underlying(exercise.answer)
+    function = guarding.underlying(exercise.answer)
     began, report = time.monotonic(), Report(name)
     if not (inspect.isfunction(function) or inspect.isclass(function)):
         return report
     source = textwrap.dedent(inspect.getsource(function))
-    sizes = _sizes_in_the_check(functools.partial(_grade, exercise, function, exercise.seconds), source)
+    outcome, sizes = _sizes_in_the_check(
+        functools.partial(_grade, exercise, function, exercise.seconds), source
+    )
+    if outcome is None or outcome.status != PASSED:  # as it was measured, or as it stands?
+        outcome = exercise.grade(exercise.answer)
+    if outcome.status != PASSED:  # then its mutants fail, too, and say nothing
+        report.broke.append(f"the solution itself does not pass: {outcome.message}")
+        return report
     seconds = 2 + 4 * (time.monotonic() - began)  # a mutant may loop for ever
     for step, tree in mutants(source, sizes):
         if step.endswith(NO_GRADIENT) and not exercise.differentiable:
@@ -418,7 +426,7 @@ def _grade(exercise, function, seconds, tree, **helpers):
 
 
 def _sizes_in_the_check(grade, source):
-    """For each expression that is a size, the size that it has most often in the check."""
+    """The outcome, and for each expression that is a size, the size that it has most often in the check."""
     found = collections.defaultdict(collections.Counter)
 
     def size(text):
@@ -438,8 +446,8 @@ def _sizes_in_the_check(grade, source):
         return note
 
     tree = ast.fix_missing_locations(_Measured().visit(ast.parse(source)))
-    grade(tree, _size=size, _all_sizes=all_sizes)
-    return {text: counts.most_common(1)[0][0] for text, counts in found.items()}
+    outcome = grade(tree, _size=size, _all_sizes=all_sizes)
+    return outcome, {text: counts.most_common(1)[0][0] for text, counts in found.items()}
 
 
 def chosen(names):
@@ -468,7 +476,9 @@ def reports(names):
 def faults(report):
     """What there is to mend, in lines."""
     equal = excused(report.name)
-    yield from (f"alive: {step}" for step in report.alive if step not in equal)
+    for step in report.alive:
+        if step not in equal:
+            yield f"alive: {step}: let the check notice it, or say answers.equivalent({step!r}, because=…)"
     for step in equal:
         if step not in report.alive:
             yield f"called equivalent, but the check notices it, or there is no such mutant: {step}"
@@ -482,13 +492,18 @@ def main():
     )
     parser.add_argument("names", nargs="*", metavar="CHAPTER[.EXERCISE]")
     options = parser.parse_args()
+    for name in options.names:
+        if not chosen([name]):
+            known = list(itertools.chain(*chosen([name.partition(".")[0]]))) or catalog.chapters()
+            parser.error(f"no chapter and no exercise {name!r}; there are: {', '.join(known)}")
     book = Book()
     noted = json.loads(book.mutants.read_text()) if book.mutants.exists() else {}
     found, wrong = {}, 0
     for report in reports(options.names):
         alike = len(set(report.alive) & set(excused(report.name)))
         score = {"mutants": report.count, "alive": len(report.alive) - alike, "alike": alike}
-        found[report.name] = score
+        if not report.broke:
+            found[report.name] = score
         lines = [*faults(report)]
         if options.check and noted.get(report.name) != score:
             lines.append(f"{book.relative(book.mutants)} says {noted.get(report.name)}, and this run {score}")

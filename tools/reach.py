@@ -39,14 +39,17 @@ SPLIT = {"tests/colab/test_colab.py", "tests/site/test_pages.py", "tests/tpu/tes
 # Everything depends on these.
 EVERYWHERE = {"pyproject.toml", "uv.lock", "pytest.ini", "tests/conftest.py", "mlax_tutorial/__init__.py"}
 # What all pages have in common; if it changes, some are looked at.
-OF_THE_SITE = ("book/_static/", "book/_templates/", "tools/site/", "_config.yml", "_toc.yml")
+OF_THE_SITE = ("book/_static/", "book/_templates/", "tools/site/", "tools/visits/", "_config.yml", "_toc.yml")
 SOME_PAGES = ("index.html", "book/welcome.html", "book/jit.html", "book/attention.html", "book/reference/layers.html")  # fmt: skip
 
 # How long a unit takes on one processor, in seconds: means of samples of each kind, measured on the two cores of CI in November
 # 2026. A chapter takes what its record says.
 SECONDS = {
     "tests/exercises/": 4,
-    "tests/library/": 12,
+    "tests/laws/": 12,
+    "tests/modules/": 12,
+    "tests/nn/": 12,
+    "tests/optim/": 12,
     "tests/site/": 45,
     "tests/training/": 16,
     "tests/models/": 10,
@@ -86,7 +89,7 @@ class Project:
         found = {}
         for file in self.files:
             name = file.rpartition("/")[2]
-            if name not in ("__init__.py", "__main__.py", "conftest.py"):
+            if name not in ("__init__.py", "__main__.py", "conftest.py", "style.css", "script.js"):
                 found.setdefault(name, []).append(file)
         return found
 
@@ -114,9 +117,11 @@ class Project:
                 for name in node.names:
                     origin = self.file_of(f"{node.module}.{name.name}") or self.file_of(node.module)
                     found[name.asname or name.name] = origin
-            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_LATE":
-                for name, module in ast.literal_eval(node.value).items():
-                    found[name] = self.file_of(module) or package
+            elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                folder = package.replace("__init__.py", "figures/").replace("/", ".")
+                names = (each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant))
+                for name in names:  # `viz` imports a figure when it is asked for
+                    found.setdefault(name, self.file_of(f"{folder}{name}"))
         return {name: file for name, file in found.items() if file}
 
     def uses(self, file: str) -> set[str]:
@@ -191,8 +196,9 @@ class Project:
             yield from (each for each in self.files if each.startswith(OF_THE_SITE))
         if file in SOME_PAGES:
             yield from (each for each in self.files if each.startswith(OF_THE_SITE))
-        if file == "mlax_tutorial/viz/_figure.py":  # it makes the names of styles and scripts of their kinds
-            yield from (each for each in self.files if each.startswith("mlax_tutorial/viz/") and not each.endswith(".py"))  # fmt: skip
+        if file.startswith("mlax_tutorial/viz/figures/"):
+            beside = (each for each in self.files if each.rpartition("/")[0] == str(path.parent))
+            yield from (each for each in beside if each.endswith((".css", ".js")))
         if path.suffix in (".ipynb", ".html") and path.parts[0] == "book":
             yield from (path.with_suffix(".md").as_posix(), f"book/_src/{path.stem}.md")
 

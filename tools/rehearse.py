@@ -292,12 +292,10 @@ def _problem(name: str, settings, book=None) -> str | None:
         return f"{name}: not built: run `.venv/bin/python -m tools.notebooks build {name}`"
     notebook = nbformat.read(book.notebook(name), as_version=4)
     with kernel_for(book, notebook, settings) as running:
-        for index, cell in enumerate(notebook.cells):
-            if cell.cell_type == "code":
-                try:
-                    running.run(index, timeout=10 * sources.cell_limit(cell))
-                except kernel.CellError as error:
-                    return chapters.explain(book.relative(book.notebook(name)), notebook, 1, error)
+        try:
+            running.run_all(lambda cell: 10 * sources.cell_limit(cell))
+        except kernel.CellError as error:
+            return chapters.explain(book.relative(book.notebook(name)), notebook, 1, error)
         said = lost(running, settings)
         return said and f"{name}: at the end, {said}"
 

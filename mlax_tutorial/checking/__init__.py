@@ -52,6 +52,9 @@ may do the following.
   instance with errors shown as theirs; `checks.obeys_laws` and `checks.obeys_optimizer_laws` hold it against the package's laws.
 - A wrong answer that people often give can be recognised by what it computes: ``checks.values(…, recognise=[(wrong,
   "This averages before it squares.")])`` says so where the reader's function agrees with ``wrong`` on every input tried.
+- ``checks.same`` takes ``recognise``, too, with wrong results in place of functions. ``with checks.says("For an empty array."):`` puts a sentence
+  before whatever fails inside, ``checks.returned(got, "state", "result")`` says where a ``return`` or a part is missing, and
+  ``checks.agrees(got, other)`` is the comparison, where a check needs to ask. What NumPy computes in float64 counts by its numbers.
 - Of every function that passes, the program is looked at (:mod:`mlax_tutorial.checking.audit`): its derivative depends on what the
   solution's depends on, unless the exercise says ``differentiable=False``, and no float is rounded to fewer digits on the way.
 - An exercise that needs longer than 20 seconds, or loops of JAX over 100,000 iterations, says so: ``seconds=…``,

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax.interpreters import partial_eval
 
 from mlax_tutorial.checking.describe import is_array
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import original
 from mlax_tutorial.inspection import jaxprs
 
 MOST = 4  # kinds of calls that are looked at

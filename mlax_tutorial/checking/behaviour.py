@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking.compare import named, same
+from mlax_tutorial.checking.compare import agrees, named
 from mlax_tutorial.checking.describe import describe, is_array, is_key
+from mlax_tutorial.checking.guarding import as_theirs, lines_of, original, underlying
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.checking.programs import forget, fresh, under
-from mlax_tutorial.checking.reader import as_theirs, lines_of, original, underlying
 
 # Keys
 
@@ -59,7 +59,7 @@ def _depends_on_keys(function, arguments):
                 if argument.shape == ()
                 else jax.random.split(jax.random.key(1000 + turn), argument.shape)
             )
-            if not _alike(function(*changed), first):
+            if not agrees(function(*changed), first, rtol=0, atol=0):
                 break
         else:
             name = list(named(function, arguments))[i]
@@ -67,14 +67,6 @@ def _depends_on_keys(function, arguments):
                 f"The result does not depend on the key `{name}`: three other keys gave the same numbers.",
                 got=first,
             )
-
-
-def _alike(one, two):
-    try:
-        same(one, two, rtol=0, atol=0)
-    except Failed:
-        return False
-    return True
 
 
 # Purity
@@ -103,7 +95,7 @@ def pure(function, *arguments):
                 shown=[("before", describe(before[name])), ("after", describe(value))],
             )
     second = function(*arguments)
-    if not _alike(second, first):
+    if not agrees(second, first, rtol=0, atol=0):
         raise Failed(
             "Your function gives another result when it is called again with the same inputs: it depends on "
             "something that is not among its arguments.",

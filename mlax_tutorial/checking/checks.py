@@ -1,13 +1,16 @@
-"""The checks at hand: each takes the reader's function first, and raises `Failed` where it is wrong.
+"""The checks at hand: most take the reader's function or its result first, and raise `Failed` where it is wrong.
 
 ====================== =====================================================================================
 what an answer is
 ---------------------- -------------------------------------------------------------------------------------
 `values`               equals a reference, on examples and on random inputs: kind, shape, dtype, value
 `same`                 one result equals another
+`agrees`               the same as a question: whether it does
+`returned`             something was returned, or a tuple of so many parts
 `returns`              a `jax.Array` of a shape and a dtype
 `refuses`              raises a given error on a bad input
 `equals`, `answers`    for answers that are no functions: one value; a dict of predictions
+`says`                 ``with checks.says("…"):`` puts this sentence before whatever fails inside
 what JAX makes of it
 ---------------------- -------------------------------------------------------------------------------------
 `works_under_jit`      gives the same under ``jax.jit``
@@ -31,7 +34,9 @@ a class of theirs
 """
 
 from mlax_tutorial.checking.behaviour import keys, no_leaks, pure
-from mlax_tutorial.checking.compare import answers, equals, refuses, returns, same, values
+from mlax_tutorial.checking.compare import agrees, answers, equals, refuses, returned, returns, same, values
+from mlax_tutorial.checking.guarding import make
+from mlax_tutorial.checking.outcome import says
 from mlax_tutorial.checking.programs import (
     gradients,
     is_jitted,
@@ -41,9 +46,9 @@ from mlax_tutorial.checking.programs import (
     works_under_jit,
     works_under_vmap,
 )
-from mlax_tutorial.checking.reader import make
 
 __all__ = [
+    "agrees",
     "answers",
     "equals",
     "gradients",
@@ -56,8 +61,10 @@ __all__ = [
     "obeys_optimizer_laws",  # noqa: F822
     "pure",
     "refuses",
+    "returned",
     "returns",
     "same",
+    "says",
     "takes_batches",
     "traces",
     "values",

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import draws
 from mlax_tutorial.checking.describe import close, describe, is_array, is_key, kind
-from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.guarding import Raised
+from mlax_tutorial.checking.outcome import Failed, says
+from mlax_tutorial.checking.search import search
 
 # Values
 
@@ -43,34 +43,84 @@ def values(function, reference, *strategies, examples=(), count=20, recognise=()
         for arguments in examples:
             attempt(tuple(arguments))
         if strategies:
-            draws.search(attempt, strategies, count)
+            search(attempt, strategies, count)
     except Failed as failure:
         known = recognise if any(failure is other for other in differing) else ()
         for wrong, diagnosis in known:
-            if _agrees(wrong, tried):
-                failure.message = f"{diagnosis}\n{failure.message}"
+            if _agrees_everywhere(wrong, tried):
+                failure.say_first(diagnosis)
                 break
         raise
 
 
-def _agrees(wrong, tried):
+def _agrees_everywhere(wrong, tried):
     """What the reader's function gave is what ``wrong`` gives. (It is not called again: it may print.)"""
     try:
-        return all(_equal(got, wrong(*arguments)) for arguments, got in tried[-20:])
+        return all(agrees(got, wrong(*arguments)) for arguments, got in tried[-20:])
     except Exception:
         return False
 
 
-def _equal(one, two):
+def agrees(one, two, rtol=None, atol=None):
+    """Whether a result is this other one, but for rounding: as `same`, but it answers instead of failing.
+
+    Where NumPy computed the other in 64 bits, its numbers count and not its dtype: no result of JAX has it here.
+
+    >>> agrees(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.000001]))
+    True
+    >>> agrees(jnp.array([1.0, 2.0]), np.array([1.0, 2.0]))  # float64
+    True
+    >>> agrees(jnp.array([1, 2]), jnp.array([1.0, 2.0]))
+    False
+    >>> agrees((jnp.ones(2), 3), [jnp.ones(2), 3])
+    False
+    """
+    left, structure = jax.tree.flatten(one)
+    right, other = jax.tree.flatten(two)
+    return structure == other and all(_agree(a, b, rtol, atol) for a, b in zip(left, right, strict=True))
+
+
+WIDE = (np.int64, np.uint64, np.float64, np.complex128)
+
+
+def _agree(one, two, rtol, atol):
+    if np.shape(one) != np.shape(two):
+        return False
+    if isinstance(two, np.ndarray):
+        if not is_array(one) or is_key(one):
+            return False
+        if two.dtype not in WIDE and one.dtype != two.dtype:
+            return False
+        return bool(np.all(one == two if two.dtype.kind in "OSU" else close(two, one, rtol, atol)))
     try:
-        same(one, two)
+        _same_array(one, two, "", {}, rtol, atol)
     except Failed:
         return False
     return True
 
 
-def same(got, expected, *, input="", where="", rtol=None, atol=None):
-    """One result equals the expected one: in kind, structure, shape, dtype and value."""
+def same(got, expected, *, input="", where="", rtol=None, atol=None, recognise=()):
+    """One result equals the expected one: in kind, structure, shape, dtype and value.
+
+    Args:
+      recognise: pairs ``(wrong, diagnosis)`` of a wrong result, or a function that makes it, and what is said first of who
+        gives that.
+
+    >>> same(jnp.array(6.0), jnp.array(3.0), recognise=[(jnp.array(6.0), "That is twice as much.")])
+    Traceback (most recent call last):
+    mlax_tutorial.checking.outcome.Failed: That is twice as much.
+    The result is wrong.
+    """
+
+    def known(_):
+        made = ((wrong() if callable(wrong) else wrong, diagnosis) for wrong, diagnosis in recognise)
+        return next((diagnosis for wrong, diagnosis in made if agrees(got, wrong, rtol, atol)), "")
+
+    with says(known):
+        _same(got, expected, input, where, rtol, atol)
+
+
+def _same(got, expected, input, where, rtol, atol):
     shown = {"expected": expected, "got": got} | ({"input": input} if input else {})
     where = f" {where}" if where else ""
     if got is None and expected is not None:
@@ -132,12 +182,49 @@ def named(function, arguments):
         return {f"argument {i}": argument for i, argument in enumerate(arguments)}
 
 
+def returned(got, /, *names, like=None, lists=False, asked="", by="Your function", **shown):
+    """Something was returned; where parts are named, a tuple of so many. Gives it back.
+
+    Args:
+      names: what the parts are called, in their order.
+      like: trees, one for each part, that it is built like: so parts in another order are told from wrong ones.
+      lists: whether a list is as good as a tuple.
+      asked: what to say of another number of parts, instead of a sentence with the names.
+      by: who returned it.
+      shown: what `Failed` takes besides: ``input``, ``expected``.
+
+    >>> mean, deviation = returned((1.5, 0.5), "mean", "deviation")
+    >>> returned(None)
+    Traceback (most recent call last):
+    mlax_tutorial.checking.outcome.Failed: Your function returned None: is a `return` missing?
+    >>> returned(1.5, "mean", "deviation")
+    Traceback (most recent call last):
+    mlax_tutorial.checking.outcome.Failed: Return two things, in this order: the mean, the deviation.
+    """
+    if got is None:
+        raise Failed(f"{by} returned None: is a `return` missing?", **shown)
+    if not names:
+        return got
+    shown = {"got": got} | shown
+    if not isinstance(got, (tuple, list) if lists else tuple) or len(got) != len(names):
+        count = {2: "two", 3: "three", 4: "four"}.get(len(names), str(len(names)))
+        listed = ", ".join(f"the {name}" for name in names)
+        raise Failed(asked or f"Return {count} things, in this order: {listed}.", **shown)
+    if like is not None:
+        wanted, found = [[jax.tree.structure(part) for part in parts] for parts in (like, got)]
+        if found != wanted and found == wanted[::-1]:
+            raise Failed(f"The order is: first the {', then the '.join(names)}.", **shown)
+        for name, one, two in zip(names, found, wanted, strict=True):
+            if one != two:
+                raise Failed(f"The {name} should be built like the one that came in: {two}.", **shown)
+    return got
+
+
 def returns(function, *arguments, shape=None, dtype=None):
     """The function returns a `jax.Array` of this shape and exactly this dtype; its values are not looked at."""
     got = function(*arguments)
     shown = {"input": named(function, arguments), "got": got}
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    returned(got, **shown)
     _is_jax_array(got, "", shown)
     if shape is not None and got.shape != tuple(shape):
         raise Failed(f"The shape is wrong: expected {tuple(shape)}, got {got.shape}.", **shown)

@@ -4,32 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.inspection.values import is_array, is_key
+from mlax_tutorial.inspection.values import kind as kind  # in words, too: imported from here
+
 _LONGEST = 400  # characters of one described value
 _MANY = 9  # digits that tell any two numbers of float32 apart
-
-
-def is_key(value):
-    return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
-
-
-def is_array(value):
-    return isinstance(value, (jax.Array, np.ndarray))
-
-
-def kind(value):
-    """What a value is, with an article: ``a jax.Array``, ``a list``."""
-    if isinstance(value, jax.core.Tracer):
-        return "a tracer"
-    if isinstance(value, jax.Array):
-        return "a jax.Array"
-    if isinstance(value, np.ndarray):
-        return "a NumPy array"
-    if isinstance(value, np.generic):
-        return "a NumPy scalar"
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def describe(value, digits=4):

@@ -9,7 +9,6 @@ import contextlib
 import os
 import pickle
 import queue
-import re
 import struct
 import subprocess
 import sys
@@ -17,8 +16,10 @@ import tempfile
 import threading
 import time
 
-from mlax_tutorial.checking import limits, sending
+from mlax_tutorial.checking import limits
 from mlax_tutorial.checking.outcome import FAILED, NOT_GRADED, Outcome
+from mlax_tutorial.inspection import sending
+from mlax_tutorial.inspection.processes import environment_for
 
 inside = False  # whether this is the process that simulates the devices
 START = 120.0  # seconds until it must be there; a few, where nothing else runs
@@ -168,13 +169,6 @@ class _Worker:
         self.process.wait()
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-
-
-def environment_for(devices):
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(devices)}
-    # JAX refuses to be told twice, and XLA takes blanks for the name of a file.
-    flags = re.sub(r"--xla_force_host_platform_device_count=\d+", "", environment.pop("XLA_FLAGS", ""))
-    return environment | ({"XLA_FLAGS": flags} if flags.strip() else {})
 
 
 def _status(code):

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 
-from mlax_tutorial.checking import audit, inputs, limits, progress, reader, settings, show
+from mlax_tutorial.checking import audit, guarding, inputs, limits, progress, settings, show
 from mlax_tutorial.checking import devices as simulated
 from mlax_tutorial.checking.describe import describe
 from mlax_tutorial.checking.outcome import (
@@ -101,7 +101,7 @@ class Exercise:
         """The source of the solution, under the exercise's name; or the value, where that is the solution."""
         if isinstance(self.answer, type):
             return textwrap.dedent(inspect.getsource(self.answer)).rstrip()
-        function = reader.underlying(self.answer)
+        function = guarding.underlying(self.answer)
         if not inspect.isfunction(function):
             return describe(self.answer) if not isinstance(self.answer, dict) else _listed(self.answer)
         source = textwrap.dedent(inspect.getsource(function)).rstrip()
@@ -112,7 +112,7 @@ class Exercise:
     def grade(self, answer, seconds=None):
         """The `Outcome` of an answer. Shows nothing, records nothing, and never raises (but for Ctrl-C)."""
         printed, seconds = show.Collected(), self.seconds if seconds is None else seconds
-        if self.devices > 1 and not simulated.inside and not reader.is_open(answer):
+        if self.devices > 1 and not simulated.inside and not guarding.is_open(answer):
             return simulated.grade(self, answer, seconds)
         # Where a process may be killed no loop has to be limited, and the limit does not know the types inside ``shard_map``.
         loops = contextlib.nullcontext() if simulated.inside else limits.loop_limit(self.iterations)
@@ -128,23 +128,23 @@ class Exercise:
         except limits.TimeUp as stop:
             waiting = ", or does a device wait for another that never comes" if simulated.inside else ""
             message = f"Your code was stopped after {seconds:g} seconds. Is there a loop in it that never ends{waiting}?"
-            lines = reader.lines_of(stop, self._check) or getattr(stop.__cause__, "shown", ())
+            lines = guarding.lines_of(stop, self._check) or getattr(stop.__cause__, "shown", ())
             return self._outcome(FAILED, message, lines, printed.text, stopped=True)
         except Exception as error:
             return self._unexpected(error, printed.text)
         return self._outcome(PASSED, self.why, (), printed.text)
 
     def _grade(self, answer, seconds):
-        if reader.is_open(answer):
+        if guarding.is_open(answer):
             raise NotAttempted
         if isinstance(answer, (list, tuple)) and any(item is ... for item in answer):
             raise Failed("A part of your answer is still `...`.", got=answer)
-        reader.admit(answer, self.answer)
+        guarding.admit(answer, self.answer)
         function = callable(self.answer) and not isinstance(self.answer, type)
         calls = audit.Calls()
         try:
             with limits.time_limit(seconds):
-                self._check(reader.guard(answer, self.name, calls.note) if function else answer)
+                self._check(guarding.guard(answer, self.name, calls.note) if function else answer)
                 with show.collected(show.Collected()):  # it calls the function once more
                     audit.look(answer, self.answer, calls, self.differentiable)
         finally:
@@ -154,11 +154,11 @@ class Exercise:
     def _unexpected(self, error, printed):
         """What came past the guard: the reader's after all, if it went through their code or came out of XLA."""
         if (
-            reader.lines_of(error, self._check)
+            guarding.lines_of(error, self._check)
             or limits.is_loop_limit(error)
             or isinstance(error, jax.errors.JaxRuntimeError)
         ):
-            theirs = reader.as_theirs(error, self._check)
+            theirs = guarding.as_theirs(error, self._check)
             if isinstance(theirs, Failed):
                 return self._outcome(FAILED, theirs.message, theirs.shown, printed)
         if isinstance(error, RuntimeError) and "has been deleted" in str(error):
@@ -167,7 +167,7 @@ class Exercise:
         if isinstance(error, inputs.MissingPackage):
             return self._outcome(NOT_GRADED, str(error), (), printed, fault=error)
         message = (
-            f"The check itself could not go on with your answer ({reader.describe_error(error)}). "
+            f"The check itself could not go on with your answer ({guarding.describe_error(error)}). "
             "This is a gap in the check: compare your answer with `.solution()`."
         )
         return self._outcome(NOT_GRADED, message, (), printed, fault=error)

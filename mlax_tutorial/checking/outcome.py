@@ -1,5 +1,6 @@
 """What a check finds: `Failed`, raised inside a check, and `Outcome`, what the reader gets to see."""
 
+import contextlib
 import dataclasses
 import html
 
@@ -46,6 +47,38 @@ class Failed(Exception):
         elif got is not _NOTHING:
             self.shown.append(("got", describe(got)))
         self.shown.extend(shown)
+
+    def __str__(self):
+        return self.message
+
+    def say_first(self, sentence):
+        """Puts a sentence before the message, in a line of its own if it is a whole one; see `says`."""
+        if sentence:
+            self.message = f"{sentence}{' ' if sentence.endswith(':') else chr(10)}{self.message}"
+
+
+@contextlib.contextmanager
+def says(sentence, about=""):
+    """Whatever fails inside, this sentence is said first: of a wrong result, and of an error in the reader's own code.
+
+    One that ends with a colon goes on in the same line.
+
+    Args:
+      sentence: the text; or a function that makes it of the failure, if it needs to know more, and may give "" for nothing.
+      about: it is said only where these words stand in the message.
+
+    >>> with says("This is right for three numbers, but not for two."):
+    ...     raise Failed("The shape is wrong.")
+    Traceback (most recent call last):
+    mlax_tutorial.checking.outcome.Failed: This is right for three numbers, but not for two.
+    The shape is wrong.
+    """
+    try:
+        yield
+    except Failed as failure:
+        if about in failure.message:
+            failure.say_first(sentence(failure) if callable(sentence) else sentence)
+        raise
 
 
 class NotAttempted(Exception):

@@ -10,8 +10,8 @@ import numpy as np
 
 from mlax_tutorial.checking.compare import named, same
 from mlax_tutorial.checking.describe import describe, is_array, is_key
+from mlax_tutorial.checking.guarding import Raised, describe_error, original, underlying
 from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import Raised, describe_error, original, underlying
 from mlax_tutorial.inspection import gradients as slopes
 from mlax_tutorial.inspection import jaxprs, retracing
 
@@ -34,7 +34,7 @@ def under(transformation):
     try:
         yield
     except Raised as raised:
-        raised.message = f"Under {transformation}: {raised.message}"
+        raised.say_first(f"Under {transformation}:")
         raise
     except (TypeError, ValueError, jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
         raise Failed(f"{transformation} refuses your function: {describe_error(error)}") from None

@@ -17,7 +17,7 @@ FASHION_MNIST_CLASSES = (
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 )  # fmt: skip
 
-# Made by tools/make_fashion_subset.py.
+# Made by tools/data/fashion_subset.py.
 SUBSET = Path(__file__).with_name("fashion_mnist_subset.xz")
 SUBSET_SIZES = {"train": 10_000, "t10k": 2_000}
 SUBSET_CONTENTS = "c647bc74d327b606bf73afa07d97aaae0c0d5cfbbf09741ceded0ce173b66649"  # SHA-256, unpacked

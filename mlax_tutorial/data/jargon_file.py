@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from mlax_tutorial.data import packed
 
-# Made by tools/make_jargon.py.
+# Made by tools/data/jargon.py.
 TEXT = Path(__file__).with_name("jargon.xz")
 SIZES = {"train": 440_000, "test": 40_000}  # characters, at most
 CONTENTS = "0d8c9c433736fdfd11b9b614163dff67470bb657a61601a84430fb88d93324df"  # SHA-256, unpacked

@@ -12,7 +12,7 @@ NAME_LANGUAGES = (
     "Spanish", "Swedish", "Zulu",
 )  # fmt: skip
 
-# Made by tools/make_names.py.
+# Made by tools/data/names.py.
 NAMES = Path(__file__).with_name("names.xz")
 CONTENTS = "f4f523ab9b6053de15ffd5ca12a3a5f01a85ebbe004d9d3828ac29220793fa95"  # SHA-256, unpacked
 TEST_PART = 0.2

@@ -30,7 +30,7 @@ import traceback
 
 import jax
 
-from mlax_tutorial.checking.reader import is_theirs
+from mlax_tutorial.inspection.theirs import is_theirs
 
 WIDTH = 72  # what fits a page
 

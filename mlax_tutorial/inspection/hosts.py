@@ -33,6 +33,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from mlax_tutorial.inspection import sending
+from mlax_tutorial.inspection.processes import environment_for
+from mlax_tutorial.inspection.theirs import is_theirs
+
 START = 600.0  # seconds until the processes must have found each other; one or two, where nothing else runs
 BUSY = 10  # so many times as long as they may wait, each may compute, by the processor's time: the machine may have other things to do
 LONGEST = 900.0  # and by the clock this is added
@@ -162,8 +166,6 @@ def run(
       1 | process 1: 4 devices, 2 of them mine
       1 | returned 11
     """
-    from mlax_tutorial.checking import sending  # late: it belongs to the exercises
-
     try:
         job = program if isinstance(program, str) else sending.dumps((program, arguments))
     except sending.CannotBeSent as error:
@@ -374,8 +376,6 @@ def _text(directory, process, kind):
 
 def _last(frames):
     """The last line of the reader's own code, with its text."""
-    from mlax_tutorial.checking.reader import is_theirs
-
     for file, line in reversed(frames):
         if is_theirs(file) or file == "<script>":
             source = linecache.getline(file, int(line)).strip()
@@ -396,8 +396,6 @@ class _Nursery:
     def __init__(self):
         if not hasattr(os, "fork"):
             raise HostsError("this system cannot fork processes: on Windows, use its Subsystem for Linux.")
-        from mlax_tutorial.checking.devices import environment_for
-
         self.owner, self.said = os.getpid(), tempfile.TemporaryFile()
         program = (
             f"import sys; sys.path[:] = {sys.path}; from mlax_tutorial.inspection.nursery import main; main()"

@@ -35,7 +35,7 @@ def main():
     import jax.experimental.multihost_utils
     import jax.numpy  # noqa: F401
 
-    import mlax_tutorial.checking.sending  # noqa: F401
+    import mlax_tutorial.inspection.sending  # noqa: F401
 
     children = set()
     while True:
@@ -103,7 +103,7 @@ def _held(result):
     import jax
     import numpy as np
 
-    from mlax_tutorial.nn.numeric import key_bits
+    from mlax_tutorial.nn.arrays import key_bits
 
     copies = []
     for leaf in jax.tree.leaves(result):
@@ -169,7 +169,7 @@ def _run(job):
         names = {"__name__": "__main__"}
         exec(compile(job, "<script>", "exec"), names)
         return None
-    from mlax_tutorial.checking import sending
+    from mlax_tutorial.inspection import sending
 
     function, arguments = sending.loads(job)
     return function(*arguments)
@@ -179,7 +179,7 @@ def _value(value):
     import jax
     import numpy as np
 
-    from mlax_tutorial.nn.numeric import key_bits
+    from mlax_tutorial.nn.arrays import key_bits
 
     def plain(leaf):
         if not isinstance(leaf, jax.Array):

@@ -30,7 +30,7 @@ from mlax_tutorial.nn.conv import Conv, ConvTranspose
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.embed import Embed
 from mlax_tutorial.nn.errors import LayerError
-from mlax_tutorial.nn.functional import F, Flatten
+from mlax_tutorial.nn.function import F, Flatten
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import Bias, Linear, Scale
 from mlax_tutorial.nn.linear_recurrence import linear_recurrence

@@ -25,11 +25,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator, canonical, is_floating, is_integer, varying_like
 from mlax_tutorial.nn.dropout import Dropout
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import accumulator, canonical, is_floating, is_integer, varying_like
+from mlax_tutorial.nn.rules import integer
 
 OPTIONS = ("causal", "window", "accum_dtype", "precision")
 

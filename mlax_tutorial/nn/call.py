@@ -7,10 +7,10 @@ import jax.extend
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.nn.arrays import canonical, steps
 from mlax_tutorial.nn.capture import Captured, apply
 from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.layer import Layer, abstract, wants
-from mlax_tutorial.nn.numeric import canonical, steps
 from mlax_tutorial.nn.places import gather, parts, spread
 
 # It moved from jax.core in JAX 0.9.

@@ -9,8 +9,8 @@ import jax
 import numpy as np
 
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import names
 from mlax_tutorial.nn.layer import Layer, check_layer
+from mlax_tutorial.nn.rules import names
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["tree", "found"], meta_fields=["wanted"])

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.kinds import Dtype, Function, Initializer, Precision, Size
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import affine, lecun_normal, multiply
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Dtype, Function, Initializer, Precision, Size
 
 orthogonal = jax.nn.initializers.orthogonal()
 

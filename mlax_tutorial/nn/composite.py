@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.arrays import steps
 from mlax_tutorial.nn.call import Call, Decode, Forward, Outline
 from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.hyperparameters import show
 from mlax_tutorial.nn.layer import Layer, abstract, mend_layer, outline
-from mlax_tutorial.nn.numeric import steps
 from mlax_tutorial.nn.places import by_place, change, gather, has_layers
 
 

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from mlax_tutorial.nn import windows
+from mlax_tutorial.nn.arrays import is_floating
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
-from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size
 from mlax_tutorial.nn.linear import lecun_normal
-from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.nn.rules import Dtype, Initializer, Precision, Size
 from mlax_tutorial.nn.windows import CONTINUED, SAME, EachAxis, Window, each_axis
 
 WORDS = *windows.PADDINGS, *CONTINUED, "CAUSAL"

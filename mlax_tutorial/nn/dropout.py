@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.hyperparameters import hyperparameter
-from mlax_tutorial.nn.kinds import Probability, axes_from_the_end
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Probability, axes_from_the_end
 
 
 class Dropout(Layer):

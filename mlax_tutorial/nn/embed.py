@@ -3,10 +3,10 @@
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.kinds import Dtype, Initializer, Size
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import multiply
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Dtype, Initializer, Size
 
 
 def unit_rows(key, shape, dtype):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.nn.values import by_value, portable
+from mlax_tutorial.nn.equality import by_value, portable
 
 
 class Canonical(NamedTuple):

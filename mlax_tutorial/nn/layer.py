@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax.dtypes import canonicalize_dtype
 
-from mlax_tutorial.nn.checks import Checks
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.errors import LayerError, describe
 from mlax_tutorial.nn.hyperparameters import Fields, canonicalize_fields, checked, hyperparameter, is_own
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.refusals import Checks
+from mlax_tutorial.nn.rules import integer
 
 
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(hyperparameter,))

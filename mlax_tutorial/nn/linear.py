@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.nn.kinds import Dtype, Initializer, Precision, Size, Switch, TrailingSizes
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Dtype, Initializer, Precision, Size, Switch, TrailingSizes
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2), inline=True)

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator, is_array, varying_like
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import axis_from_the_end, boolean
-from mlax_tutorial.nn.numeric import accumulator, is_array, varying_like
+from mlax_tutorial.nn.rules import axis_from_the_end, boolean
 
 
 @functools.partial(jax.jit, static_argnames=("associative", "axis"), inline=True)

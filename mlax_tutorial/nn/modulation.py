@@ -3,12 +3,12 @@
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.arrays import accumulator, canonical, is_floating, is_real
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe
-from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Size
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import affine, multiply
-from mlax_tutorial.nn.numeric import accumulator, canonical, is_floating, is_real
+from mlax_tutorial.nn.rules import Dtype, Initializer, Positive, Size
 
 
 class TimeEmbedding(Layer):

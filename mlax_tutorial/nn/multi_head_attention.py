@@ -11,13 +11,13 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.nn import attention
+from mlax_tutorial.nn.arrays import accumulator, canonical, is_array
 from mlax_tutorial.nn.attention import attend, attend_by_jax, attend_in_chunks, rotary
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
-from mlax_tutorial.nn.kinds import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import affine, lecun_normal, multiply
-from mlax_tutorial.nn.numeric import accumulator, canonical, is_array
+from mlax_tutorial.nn.rules import Dtype, Initializer, Positive, Precision, Probability, Size, Switch, choice
 
 
 class MultiHeadAttention(Layer):

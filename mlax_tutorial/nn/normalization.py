@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
-from mlax_tutorial.nn.kinds import Axis, Dtype, Epsilon, Probability, Size, Switch, names
 from mlax_tutorial.nn.layer import Layer, abstract
 from mlax_tutorial.nn.linear import affine
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Axis, Dtype, Epsilon, Probability, Size, Switch, names
 
 _AXIS_NAME = optional(names("must be the name of a mapped axis, a tuple of names, or None", keep=True))
 

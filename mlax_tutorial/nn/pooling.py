@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional, show
-from mlax_tutorial.nn.kinds import Dtype, Switch, axes_from_the_end, choice
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Dtype, Switch, axes_from_the_end, choice
 from mlax_tutorial.nn.windows import SAME, EachAxis, Sliding, Window, padding
 
 

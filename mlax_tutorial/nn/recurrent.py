@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator, canonical, is_array, is_floating, varying_like
 from mlax_tutorial.nn.composite import Composite
 from mlax_tutorial.nn.errors import describe, located
 from mlax_tutorial.nn.hyperparameters import hyperparameter, show
-from mlax_tutorial.nn.kinds import Size, Switch, choice
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import accumulator, canonical, is_array, is_floating, varying_like
+from mlax_tutorial.nn.rules import Size, Switch, choice
 
 
 def cell(value) -> Any:

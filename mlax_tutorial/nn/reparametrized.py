@@ -8,14 +8,14 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.conv import Conv, ConvTranspose
 from mlax_tutorial.nn.errors import located
 from mlax_tutorial.nn.hyperparameters import hyperparameter, optional
-from mlax_tutorial.nn.kinds import Positive, Size, names
 from mlax_tutorial.nn.layer import Layer
 from mlax_tutorial.nn.linear import Linear, lecun_normal
 from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.rules import Positive, Size, names
 from mlax_tutorial.nn.surgery import replace
 
 

@@ -6,13 +6,13 @@ import types
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.arrays import varying_like
 from mlax_tutorial.nn.capture import apply
-from mlax_tutorial.nn.checks import named_leaves
 from mlax_tutorial.nn.composite import Container
 from mlax_tutorial.nn.errors import describe, located
-from mlax_tutorial.nn.kinds import Axis, Function, Size, Switch
 from mlax_tutorial.nn.layer import abstract, wants
-from mlax_tutorial.nn.numeric import varying_like
+from mlax_tutorial.nn.refusals import named_leaves
+from mlax_tutorial.nn.rules import Axis, Function, Size, Switch
 from mlax_tutorial.nn.series import Child
 
 

@@ -4,11 +4,11 @@ import jax
 
 from mlax_tutorial.nn.composite import Composite, Container
 from mlax_tutorial.nn.dropout import Dropout
-from mlax_tutorial.nn.functional import F
-from mlax_tutorial.nn.kinds import Function, Positive, Probability, Size, Switch
+from mlax_tutorial.nn.function import F
 from mlax_tutorial.nn.linear import Bias, Linear
 from mlax_tutorial.nn.multi_head_attention import MultiHeadAttention
 from mlax_tutorial.nn.normalization import LayerNorm
+from mlax_tutorial.nn.rules import Function, Positive, Probability, Size, Switch
 from mlax_tutorial.nn.series import Series
 
 

@@ -3,9 +3,9 @@
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.kinds import Dtype, Initializer, Sizes
+from mlax_tutorial.nn.arrays import canonical, is_floating
 from mlax_tutorial.nn.layer import Layer
-from mlax_tutorial.nn.numeric import canonical, is_floating
+from mlax_tutorial.nn.rules import Dtype, Initializer, Sizes
 
 
 class Weights(Layer):

@@ -9,8 +9,8 @@ from jax import lax
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import Canonical, show
-from mlax_tutorial.nn.kinds import integer, integers
 from mlax_tutorial.nn.layer import Layer
+from mlax_tutorial.nn.rules import integer, integers
 
 SAME = "SAME", "SAME_LOWER"
 PADDINGS = "VALID", *SAME

@@ -20,14 +20,14 @@ without a new trace; its switches are static. It is two pure functions::
   ``where=lambda path: "bias" not in path``. ``where=optim.kernels`` chooses all that enter products, as should decay.
 """
 
-from mlax_tutorial.optim import descent, optimizer, paths, schedules, transformations, tunable, wrappers
+from mlax_tutorial.optim import descent, optimizer, schedules, transformations, tunable, where, wrappers
 from mlax_tutorial.optim.descent import *
 from mlax_tutorial.optim.optimizer import *
-from mlax_tutorial.optim.paths import *
 from mlax_tutorial.optim.schedules import *
 from mlax_tutorial.optim.transformations import *
 from mlax_tutorial.optim.tunable import *
+from mlax_tutorial.optim.where import *
 from mlax_tutorial.optim.wrappers import *
 
-__all__ = descent.__all__ + optimizer.__all__ + paths.__all__ + schedules.__all__
-__all__ += transformations.__all__ + tunable.__all__ + wrappers.__all__
+__all__ = descent.__all__ + optimizer.__all__ + schedules.__all__
+__all__ += transformations.__all__ + tunable.__all__ + where.__all__ + wrappers.__all__

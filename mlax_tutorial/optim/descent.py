@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import optional
-from mlax_tutorial.nn.kinds import boolean, floating_dtype
+from mlax_tutorial.nn.paths import Where
+from mlax_tutorial.nn.rules import boolean, floating_dtype
 from mlax_tutorial.optim.moments import average, corrected, normalized, scaled, squares, stored, summed, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, increment, mirrors
-from mlax_tutorial.optim.paths import Where, chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, at, rate
 from mlax_tutorial.optim.transformations import decayed
 from mlax_tutorial.optim.tunable import at_least, decay, fraction, number, positive, switch
+from mlax_tutorial.optim.where import chosen, pattern
 
 __all__ = [
     "SGD", "SGDState", "Lion", "LionState", "Adagrad", "AdagradState", "RMSProp", "RMSPropState", "Adam",

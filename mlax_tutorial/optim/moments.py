@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 
 def scalar(number: Any) -> Callable[[Any], jax.Array]:

@@ -6,9 +6,9 @@ from typing import Any, NoReturn
 import jax
 import jax.numpy as jnp
 
-from mlax_tutorial.nn.numeric import is_array
+from mlax_tutorial.nn.arrays import is_array
+from mlax_tutorial.nn.paths import check_like, refuse_layers
 from mlax_tutorial.optim.moments import cast, wide
-from mlax_tutorial.optim.paths import check_like, refuse_layers
 from mlax_tutorial.optim.tunable import OptimizerError, Tunable, number
 
 __all__ = ["Optimizer", "Transformation", "apply_updates"]

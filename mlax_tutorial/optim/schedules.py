@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import show
-from mlax_tutorial.nn.kinds import function as callable_
+from mlax_tutorial.nn.rules import function as callable_
 from mlax_tutorial.optim.tunable import OptimizerError, Tunable, at_least, number, switch, whole
 
 __all__ = ["Schedule", "Function", "LinearDecay", "CosineDecay", "StepDecay", "WarmUp"]

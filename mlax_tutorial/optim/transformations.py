@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.nn.hyperparameters import optional
+from mlax_tutorial.nn.paths import Where
 from mlax_tutorial.optim.moments import cast, scalar, scaled, wide
 from mlax_tutorial.optim.optimizer import Optimizer, Transformation, increment, parts_of
-from mlax_tutorial.optim.paths import Where, chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, at, rate
 from mlax_tutorial.optim.tunable import at_least, number, positive, switch
+from mlax_tutorial.optim.where import chosen, pattern
 
 __all__ = [
     "ClipByGlobalNorm", "ClipByValue", "WeightDecay", "Scale", "ScaleState", "ScaleByTrustRatio", "Chain",

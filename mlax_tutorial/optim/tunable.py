@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from mlax_tutorial.nn.arrays import is_real, real
 from mlax_tutorial.nn.hyperparameters import Fields, canonicalize_fields
-from mlax_tutorial.nn.numeric import is_real, real
 
 __all__ = ["OptimizerError"]
 

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from mlax_tutorial.nn.arrays import accumulator
 from mlax_tutorial.nn.hyperparameters import show
-from mlax_tutorial.nn.kinds import boolean
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.paths import Where
+from mlax_tutorial.nn.rules import boolean
 from mlax_tutorial.optim.moments import average, bias_correction, scalar, wide, zeros
 from mlax_tutorial.optim.optimizer import Optimizer, Wrapper, apply_updates, increment, optimizer, parts_of
-from mlax_tutorial.optim.paths import Where, chosen, pattern
 from mlax_tutorial.optim.schedules import Schedule, at, rate
 from mlax_tutorial.optim.tunable import at_least, decay, number, switch, whole
+from mlax_tutorial.optim.where import chosen, pattern
 
 __all__ = [
     "Freeze", "FreezeState", "Groups", "GroupsState", "Accumulate", "AccumulateState",

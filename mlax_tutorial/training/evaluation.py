@@ -8,11 +8,11 @@ import jax.numpy as jnp
 
 from mlax_tutorial import meshes
 from mlax_tutorial.nn import Layer
+from mlax_tutorial.nn.arrays import is_array
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import function, integer
 from mlax_tutorial.nn.layer import check_layer
-from mlax_tutorial.nn.numeric import is_array
+from mlax_tutorial.nn.rules import function, integer
 
 
 def make_evaluation(model: Layer, metric: Callable[[Any, Any], jax.Array], batch_size: int = 256) -> Callable:

@@ -11,10 +11,10 @@ import jax
 import numpy as np
 
 from mlax_tutorial._beside import written_beside
+from mlax_tutorial.nn.arrays import is_array, is_real
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import is_array, is_real
+from mlax_tutorial.nn.rules import integer
 
 _from_0 = functools.partial(integer, minimum=0)
 

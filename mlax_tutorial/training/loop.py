@@ -11,10 +11,10 @@ from jax.sharding import NamedSharding
 
 from mlax_tutorial import meshes
 from mlax_tutorial.nn import Layer
+from mlax_tutorial.nn.arrays import is_key
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked
-from mlax_tutorial.nn.kinds import integer
-from mlax_tutorial.nn.numeric import is_key
+from mlax_tutorial.nn.rules import integer
 from mlax_tutorial.training.evaluation import check_lengths
 from mlax_tutorial.training.log import Log
 from mlax_tutorial.training.progress import Progress

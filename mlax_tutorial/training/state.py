@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from mlax_tutorial import meshes
-from mlax_tutorial.optim.paths import flatten
+from mlax_tutorial.nn.paths import flatten
 
 
 class State:

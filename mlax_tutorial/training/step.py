@@ -11,12 +11,12 @@ import jax.numpy as jnp
 
 from mlax_tutorial import meshes
 from mlax_tutorial.nn import Layer, notes
+from mlax_tutorial.nn.arrays import is_floating
 from mlax_tutorial.nn.capture import observed
 from mlax_tutorial.nn.errors import describe
 from mlax_tutorial.nn.hyperparameters import checked, optional, show
-from mlax_tutorial.nn.kinds import function
 from mlax_tutorial.nn.layer import check_layer
-from mlax_tutorial.nn.numeric import is_floating
+from mlax_tutorial.nn.rules import function
 from mlax_tutorial.optim import Optimizer, apply_updates
 from mlax_tutorial.training.state import State
 

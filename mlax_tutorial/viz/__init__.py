@@ -27,7 +27,7 @@
 - ``traceback`` takes an error apart, and marks one's own lines in it.
 - :func:`show_source` shows code of the installed package.
 
-Matplotlib is imported by the first figure, not by this package.
+Each of those in code is drawn by a module of its name in `figures`. Matplotlib is imported by the first figure, not by this package.
 """
 
 from mlax_tutorial.viz.show import show
@@ -64,40 +64,12 @@ __all__ = [
     "tree",
 ]
 
-# Modules of their own, and not small ones.
-_LATE = {
-    "accuracies": "mlax_tutorial.viz.comparisons",
-    "trace": "mlax_tutorial.viz.tracing",
-    "key_tree": "mlax_tutorial.viz.keys",
-    "tree": "mlax_tutorial.viz.trees",
-    "model": "mlax_tutorial.viz.models",
-    "ranges": "mlax_tutorial.viz.sizes",
-    "batch": "mlax_tutorial.viz.batching",
-    "passes": "mlax_tutorial.viz.reverse",
-    "traceback": "mlax_tutorial.viz.failures",
-    "jit_cache": "mlax_tutorial.viz.caches",
-    "convolution": "mlax_tutorial.viz.windows",
-    "descent": "mlax_tutorial.viz.descents",
-    "attention": "mlax_tutorial.viz.lookups",
-    "gates": "mlax_tutorial.viz.readings",
-    "next_token": "mlax_tutorial.viz.next_tokens",
-    "prefixes": "mlax_tutorial.viz.beginnings",
-    "blocks": "mlax_tutorial.viz.residuals",
-    "denoising": "mlax_tutorial.viz.denoisers",
-    "placement": "mlax_tutorial.viz.places",
-    "exchange": "mlax_tutorial.viz.exchanges",
-    "roofline": "mlax_tutorial.viz.rooflines",
-    "grid_steps": "mlax_tutorial.viz.grids",
-    "processes": "mlax_tutorial.viz.meetings",
-    "timeline": "mlax_tutorial.viz.timelines",
-}
-
 
 def __getattr__(name):
-    if name in _LATE:
+    """A figure, by its function's name. Their modules are not small ones, so each is imported when it is asked for."""
+    if name in __all__:
         from importlib import import_module
 
-        module = import_module(_LATE[name])
-        globals()[name] = function = getattr(module, name)
+        globals()[name] = function = getattr(import_module(f"{__name__}.figures.{name}"), name)
         return function
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

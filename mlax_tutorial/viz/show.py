@@ -183,13 +183,13 @@ def _own_names(svg: str, alt: str) -> str:
     """Gives ids that no other figure of the page has.
 
     They come from the words of the figure and from its structure, not from its numbers, whose last bits differ
-    between machines, and not from chance.
+    between machines, nor from its pixels, which every machine packs in its own way, and not from chance.
     """
     names = list(dict.fromkeys(re.findall(r'\bid="([^"]*)"', svg)))
-    structure = svg
+    structure = re.sub(r"base64,[^\"]*", "", svg)
     for i, name in enumerate(names):
         structure = structure.replace(name, f"#{i}")
-    structure = re.sub(r"base64,[^\"]*", "", re.sub(r"-?\d+(?:\.\d+)?", "0", structure))
+    structure = re.sub(r"-?\d+(?:\.\d+)?", "0", structure)
     prefix = "v" + hashlib.sha256(f"{alt}\n{structure}".encode()).hexdigest()[:8]
     for i, name in enumerate(names):
         svg = re.sub(rf'(\bid="|url\(#|href="#){re.escape(name)}(?=["\)])', rf"\g<1>{prefix}-{i}", svg)

@@ -15,7 +15,7 @@ NUMBERS = {"one": "1", "two": "2", "three": "3"}
 
 
 def test_there_is_one_question_for_each_chapter_of_part_i():
-    from mlax_tutorial.checking import catalog
+    from mlax_tutorial.exercises import catalog
 
     titles = list(catalog.TITLES.values())
     first = titles.index("Arrays")

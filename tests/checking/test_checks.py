@@ -888,6 +888,135 @@ def test_same_takes_numbers_and_text():
             checks.same(got, expected)
 
 
+@pytest.mark.parametrize(
+    "one, two, does",
+    [
+        (X, X + 1e-7, True),
+        (X, X + 1e-2, False),
+        (X, X[:2], False),
+        (X, X[:, None], False),
+        (X, X.astype(int), False),
+        (X, X.astype(jnp.bfloat16), False),
+        (X, np.array([1.0, 2.0, 3.0]), True),  # in 64 bits: its numbers alone count
+        (X, np.array([1, 2, 3]), True),
+        (X, np.array([1.0, 2.0, 4.0]), False),
+        (X, np.array([[1.0, 2.0, 3.0]]), False),
+        (X, np.float32([1, 2, 3]), True),
+        (X, np.float16([1, 2, 3]), False),
+        (np.float32([1, 2, 3]), X, False),  # what a reader computes in NumPy is no array of JAX
+        (np.float32([1, 2, 3]), np.float32([1, 2, 3]), True),
+        ([1.0, 2.0, 3.0], X, False),
+        ((X, 3), (X, 3), True),
+        ((X, 3), [X, 3], False),
+        ({"a": X}, {"a": np.array([1.0, 2.0, 3.0])}, True),
+        ({"a": X}, {"b": X}, False),
+        (None, None, True),
+        (None, X, False),
+        (jnp.ones(()), 1.0, True),
+        (jnp.ones(3), 1.0, False),
+        ("a", "a", True),
+        ("a", "b", False),
+        (KEY, jax.random.key(0), True),
+        (KEY, jax.random.key(1), False),
+        (KEY, np.zeros(2), False),
+        (jnp.array(jnp.nan), jnp.array(jnp.nan), True),
+        (np.array(["a"]), np.array(["a"]), True),
+    ],
+)
+def test_agrees(one, two, does):
+    assert checks.agrees(one, two) is does
+
+
+def test_agrees_within_what_is_allowed():
+    assert checks.agrees(X, X + 0.01, rtol=0.1) and checks.agrees(X, X + 0.01, rtol=0, atol=0.02)
+    assert not checks.agrees(X, X + 1e-6, rtol=0, atol=0)
+
+
+def test_same_recognises(grade):
+    made = []
+
+    def twice():
+        made.append(1)
+        return 4 * X
+
+    def check(f):
+        checks.same(f(X), 2 * X, recognise=[(X**2, "This squares."), (twice, "This doubles twice.")])
+
+    passes(grade, double, check)
+    assert not made, "nothing is computed of what is not needed"
+    assert fails(grade, lambda x: x**2, check).message == "This squares.\nThe result is wrong."
+    assert fails(grade, lambda x: 4 * x, check).message == "This doubles twice.\nThe result is wrong."
+    assert fails(grade, lambda x: x, check).message == "The result is wrong."
+    assert "is a `return` missing?" in fails(grade, lambda x: print(), check).message
+
+
+def test_says(grade):
+    def check(f):
+        with checks.says("It should double."):
+            checks.values(f, double, examples=[(X,)])
+
+    passes(grade, double, check)
+    assert fails(grade, lambda x: x, check).message == "It should double.\nThe result is wrong."
+    raised = fails(grade, lambda x: x[None, 0, "a"], check).message
+    assert raised.startswith("It should double.\n") and "raised" in raised
+
+
+@pytest.mark.parametrize(
+    "sentence, about, message",
+    [
+        ("For three:", "", "For three: It is wrong."),
+        ("", "", "It is wrong."),
+        ("Of this.", "is wrong", "Of this.\nIt is wrong."),
+        ("Of that.", "is right", "It is wrong."),
+        (lambda failure: f"{len(failure.message)} characters.", "", "12 characters.\nIt is wrong."),
+        (lambda failure: "", "", "It is wrong."),
+    ],
+)
+def test_says_what_is_asked_for(sentence, about, message):
+    with pytest.raises(Failed) as caught, checks.says(sentence, about):
+        raise Failed("It is wrong.")
+    assert caught.value.message == str(caught.value) == message
+
+
+def test_says_leaves_other_errors_alone():
+    with pytest.raises(KeyError, match="^'here'$"), checks.says("It should double."):
+        raise KeyError("here")
+
+
+def test_returned(grade):
+    pair = {"count": 1}, X
+    assert checks.returned(0) == 0
+    assert checks.returned(pair, "state", "result") is pair
+    assert checks.returned(pair, "state", "result", like=({"count": 5}, X[:1])) is pair
+    assert checks.returned(list(pair), "state", "result", lists=True) == list(pair)
+    for got, names, options, message in (
+        (None, (), {}, "Your function returned None: is a `return` missing?"),
+        (None, ("state", "result"), {"by": "`step`"}, "`step` returned None: is a `return` missing?"),
+        (X, ("state", "result"), {}, "Return two things, in this order: the state, the result."),
+        (pair, ("a", "b", "c"), {}, "Return three things, in this order: the a, the b, the c."),
+        (list(pair), ("state", "result"), {}, "Return two things, in this order: the state, the result."),
+        (X, ("state", "result"), {"lists": True}, "Return two things, in this order: the state, the result."),
+        (X, ("state", "result"), {"asked": "A pair is asked for."}, "A pair is asked for."),
+        (
+            pair[::-1],
+            ("state", "result"),
+            {"like": pair},
+            "The order is: first the state, then the result.",
+        ),
+        (
+            ({"counts": 1}, X),
+            ("state", "result"),
+            {"like": pair},
+            "The state should be built like the one that came in: PyTreeDef({'count': *}).",
+        ),
+    ):
+        with pytest.raises(Failed) as caught:
+            checks.returned(got, *names, **options)
+        assert caught.value.message == message
+    says = "Return two things", "x = [1. 2. 3.]", "got    3"
+    fails(grade, lambda x: 3, lambda f: checks.returned(f(X), "state", "result", input={"x": X}), *says)
+
+
 def test_checks_do_not_see_the_readers_settings(grade):
     """A right answer passes whatever guards the notebook has on."""
     with jax.debug_key_reuse(True), jax.check_tracer_leaks(True):

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from mlax_tutorial import __main__
-from mlax_tutorial.checking import catalog, progress
+from mlax_tutorial.checking import progress
+from mlax_tutorial.exercises import catalog
 
 
 def command(*arguments, answer="", **environment):

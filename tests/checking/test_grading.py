@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.guarding import bare
 from mlax_tutorial.checking.outcome import FAILED, NOT_ATTEMPTED, NOT_GRADED, PASSED
-from mlax_tutorial.checking.reader import bare
 from mlax_tutorial.exercises import welcome
 
 X = jnp.arange(1.0, 4.0)

@@ -807,11 +807,46 @@ def test_right_optimizers_of_unusual_style_obey(make, options):
 
 
 def test_tables_fit_a_page_and_name_every_law():
-    for table, count in ((laws.LAYER, 30), (laws.OPTIMIZER, 16)):
+    for table in (laws.LAYER, laws.OPTIMIZER):
         lines = repr(table).splitlines()
         assert max(map(len, lines)) <= 76
         assert [line.split("  ")[0] for line in lines if not line.startswith(" ")] == list(table)
-        assert len(table) == count and all(law.statement.endswith(".") for law in table.values())
+        assert table and all(law.statement.endswith(".") for law in table.values())
+
+
+@pytest.mark.parametrize("table", [laws.LAYER, laws.OPTIMIZER], ids=["layers", "optimizers"])
+def test_a_law_bears_the_name_of_its_check(table):
+    """A traceback and a list of the slowest tests name the law, too."""
+    assert [law.check.__name__ for law in table.values()] == [re.sub(r"\W", "_", name) for name in table]
+
+
+def test_a_law_is_made_of_a_function_and_needs_those_of_its_own_table():
+    table = laws.Laws()
+
+    @table.law()
+    def even(subject):
+        """It is
+        even.
+        """
+        if subject % 2:
+            raise Failed("It is odd.")
+
+    @table.law(even, name="a power_of 2", applies=bool)
+    def a_power_of_2(subject):
+        """Its only factors are 2."""
+        if subject & (subject - 1):
+            raise Failed("It has another factor.")
+
+    assert [(law.name, law.statement, law.needs) for law in table.values()] == [
+        ("even", "It is even.", ()),
+        ("a power_of 2", "Its only factors are 2.", ("even",)),
+    ]
+    assert [law.name for law, failure in table.broken(6) if failure] == ["a power_of 2"]
+    assert [law.name for law, failure in table.broken(3) if failure] == ["even"]
+    assert [law.name for law, _ in table.broken(0)] == ["even"]
+    for wrong in (table.law(), table.law(laws.LAYER["frozen"], name="another")):
+        with pytest.raises(ValueError, match="is there already, or needs laws that are not"):
+            wrong(even.check)
 
 
 def test_a_report_shows_what_holds_what_is_broken_and_what_was_not_looked_at():

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from mlax_tutorial.checking import checks, inputs, limits, reader
+from mlax_tutorial.checking import checks, guarding, inputs, limits
 from mlax_tutorial.checking.outcome import FAILED, PASSED
 
 X = jnp.arange(1.0, 4.0)
@@ -86,7 +86,7 @@ def test_an_alarm_that_rings_once_more_hides_no_lines():
         double(None)
     except TypeError as first:
         later.__context__ = first
-    assert "in double" in dict(reader.lines_of(later))["your code"]
+    assert "in double" in dict(guarding.lines_of(later))["your code"]
 
 
 def test_stopped_in_random_inputs(grade):

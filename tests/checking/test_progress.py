@@ -7,8 +7,8 @@ import stat
 
 import pytest
 
-from mlax_tutorial.checking import catalog, progress
-from mlax_tutorial.exercises import welcome
+from mlax_tutorial.checking import progress
+from mlax_tutorial.exercises import catalog, welcome
 
 
 def double(x):

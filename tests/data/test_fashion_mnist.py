@@ -10,7 +10,7 @@ import pytest
 from mlax_tutorial import data
 from mlax_tutorial.data import fashion as module
 from mlax_tutorial.data import packed as packed_files
-from tools import make_fashion_subset
+from tools.data import fashion_subset
 
 WHOLE = module.DEBIAN
 NAMES = list(module.CONTENTS)
@@ -48,9 +48,7 @@ def test_the_part_is_small_and_its_licence_is_beside():
 
 
 def test_the_part_is_what_the_script_makes(whole):
-    train, test = map(
-        make_fashion_subset.choose, data.fashion_mnist(whole=True), module.SUBSET_SIZES.values()
-    )
+    train, test = map(fashion_subset.choose, data.fashion_mnist(whole=True), module.SUBSET_SIZES.values())
     for made, shipped in zip((train, test), data.fashion_mnist()):
         np.testing.assert_array_equal(made.images, shipped.images)
         np.testing.assert_array_equal(made.labels, shipped.labels)

@@ -7,7 +7,7 @@ import pytest
 from mlax_tutorial import data
 from mlax_tutorial.data import jargon_file as module
 from mlax_tutorial.data import packed as packed_files
-from tools import make_jargon
+from tools.data import jargon
 
 
 def test_both_parts_are_plain_text():
@@ -55,7 +55,7 @@ def test_packing_loses_nothing():
     ],
 )
 def test_entries_are_made_plain(entry, cleaned):
-    assert make_jargon.clean(entry) == cleaned
+    assert jargon.clean(entry) == cleaned
 
 
 @pytest.mark.parametrize(

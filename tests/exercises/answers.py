@@ -51,7 +51,7 @@ A step by which `tools.mutants` changes the solution, and which no check can not
 import dataclasses
 from typing import Any
 
-from mlax_tutorial.checking import Exercise, reader
+from mlax_tutorial.checking import Exercise, guarding
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Answer:
 
     @property
     def name(self):
-        return getattr(reader.underlying(self.answer), "__name__", "value")
+        return getattr(guarding.underlying(self.answer), "__name__", "value")
 
 
 class Answers:

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from mlax_tutorial import exercises
-from mlax_tutorial.checking import catalog
+from mlax_tutorial.exercises import catalog
 
 PACKAGE, TESTS = pathlib.Path(exercises.__file__).parent, pathlib.Path(__file__).parent
 

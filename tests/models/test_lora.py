@@ -9,8 +9,8 @@ import optax
 
 from examples.gpt2 import gpt2, published
 from mlax_tutorial import nn, optim, saving, training
-from tests.library.test_saving import published_tensors
 from tests.models import infer
+from tests.modules.test_saving import published_tensors
 
 MODEL = gpt2(vocabulary=11, length=5, width=4, heads=2, depth=3)
 NAMES = functools.partial(published, depth=3, heads=2)

@@ -126,7 +126,10 @@ def test_what_a_chapter_depends_on(book):
     """Its source, the set-up cell, the modules it loads, the files they open, the locked versions, its own notebook."""
 
     def reason():
-        return build.reason_to_build(book, sources.read(book, "sample"), record.load(book).get("sample"))
+        before = build.earlier(book, "sample")
+        what, why = build.plan(book, sources.read(book, "sample"), record.entry_of(book, "sample"), before)
+        assert (what == "keep") == (why == "unchanged") and (what == "reword") == ("no code" in why)
+        return None if what == "keep" else why
 
     def with_change(path: pathlib.Path, text: str):
         before = path.read_text() if path.exists() else None
@@ -145,10 +148,10 @@ def test_what_a_chapter_depends_on(book):
     laws = checking / "laws" / "__init__.py"
     answer = book.package / "answer.txt"
     assert record.load(book)["sample"]["modules"] == [book.relative(path) for path in (module, answer, laws)]
-    assert (
-        with_change(book.source("sample"), book.source("sample").read_text() + "\nMore.\n")
-        == "its source changed"
-    )
+    written = book.source("sample").read_text()
+    assert with_change(book.source("sample"), written + "\nMore.\n") == "its text changed, and no code"
+    more = written + "\n```{code-cell}\nprint(1)\n```\n"
+    assert with_change(book.source("sample"), more) == "its source changed"
     assert with_change(module, "ANSWER = 43\n") == "modules of mlax_tutorial that it imports changed"
     assert with_change(module, f'"""What it is."""\n# why\n{PACKAGE}') is None
     assert with_change(laws, "LAWS = 1\n") == "modules of mlax_tutorial that it imports changed"
@@ -177,7 +180,9 @@ def test_a_comment_counts_in_a_module_that_the_chapter_prints(book):
     entry = record.load(book)["sample"]
     assert entry["printed"] == ["mlax_tutorial/__init__.py"] and len(entry["modules"]) == 3
     (book.package / "__init__.py").write_text(f"# why\n{PACKAGE}")
-    assert "modules" in build.reason_to_build(book, sources.read(book, "sample"), entry)
+    before = build.earlier(book, "sample")
+    what, why = build.plan(book, sources.read(book, "sample"), entry, before)
+    assert what == "run" and "modules" in why
 
 
 @pytest.mark.parametrize(

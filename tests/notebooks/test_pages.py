@@ -5,7 +5,7 @@ import json
 import nbformat
 import pytest
 
-from mlax_tutorial.checking import catalog
+from mlax_tutorial.exercises import catalog
 from tools.notebooks import claims, exercises, guards, pages, record, sources, tables
 from tools.notebooks.places import Book, Problem
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests import browsers  # noqa: E402
-from tools.site import browser  # noqa: E402
+from tools.visits import browser  # noqa: E402
 
 expect.set_options(timeout=120_000)  # on a busy machine what is waited for comes late
 SITE = Path(os.environ.get("MLAX_SITE", ROOT / "_build" / "html"))

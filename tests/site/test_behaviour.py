@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tools import project
-from tools.site import browser
+from tools.visits import browser
 
 
 def test_search_finds_a_term(page):
@@ -240,7 +240,7 @@ def test_predictions_open_from_the_keyboard(page, site):
 
 @pytest.fixture
 def figure(page, site):
-    if (name := first_page(site, 'class="viz-figure viz-trace')) is None:
+    if (name := first_page(site, 'class="viz-figure viz-trace ')) is None:
         pytest.skip("no interactive figure on any page yet")
     page.goto("/" + name)
     figure = page.locator(".viz-trace").first

@@ -12,7 +12,7 @@ import sys
 import pytest
 from playwright.sync_api import expect
 
-from tools.site import accessibility, browser
+from tools.visits import accessibility, browser
 
 # Their cells run in kernels.
 

@@ -4,7 +4,9 @@ A page is one test, which visits it once, turns it dark and back, and lists all 
 faults that are looked for here on the page of all components, and sees them found.
 """
 
-from tools.site import inspection
+import dataclasses
+
+from tools.visits import inspection
 
 LIMIT_PAGE = 1_000_000  # all that a first visit loads, fonts and MathJax included, text compressed as GitHub Pages does
 LIMIT_REQUEST = 300_000
@@ -43,6 +45,12 @@ def faults(name, visit):
         "too heavy": list(too_heavy(name, visit.transfers, visit.mathematics)),
     }
     return {kind: lines for kind, lines in found.items() if lines}
+
+
+def test_each_kind_of_fault_is_told():
+    kinds = [field.name for field in dataclasses.fields(inspection.Visit)]
+    for kind in set(kinds) - {"transfers", "mathematics"}:
+        assert faults("name", inspection.Visit(**{kind: ["a fault"]})), f"`faults` tells nothing of `{kind}`"
 
 
 def test_page(chromium, address, name):

@@ -5,7 +5,7 @@ import re
 import pypdf
 import pytest
 
-from tools.site import pdf
+from tools.visits import pdf
 
 CHAPTERS = ("tracing", "convolution")  # with code that is longer than a page
 LEFT = re.compile(r"[\s\u00a0]+")

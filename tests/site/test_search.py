@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import expect
 from sphinx.errors import ExtensionError
 
-from tools.site import browser, inspection, search
+from tools.site import search
+from tools.visits import browser, inspection
 
 LIMIT = 300_000  # bytes of index and texts, as they come over the wire
 QUOTED = 14  # pages of which there are excerpts

@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from tools import project
-from tools.site import browser, contents
+from tools.site import contents
+from tools.visits import browser
 
 
 def listed(caption, *items):

@@ -11,12 +11,12 @@ import pytest
 from tools import failures, project, reach
 
 FILES = {
-    "pkg/__init__.py": "from pkg.near import near\nfrom pkg.other import other\n_LATE = {'late': 'pkg.late'}\n",
+    "pkg/__init__.py": "from pkg.near import near\nfrom pkg.other import other\n__all__ = ['late']\n",
     "pkg/near.py": "from pkg import base\n",
     "pkg/other.py": "import json\n",
-    "pkg/late.py": "TABLE = open('table.csv')\n",
+    "pkg/figures/late.py": "TABLE = open('table.csv')\n",
     "pkg/base.py": "",
-    "pkg/table.csv": "",
+    "pkg/figures/table.csv": "",
     "pkg/sub/__init__.py": "",
     "pkg/sub/inner.py": "from ..other import other\nfrom . import sibling\n",
     "pkg/sub/sibling.py": "",
@@ -32,7 +32,7 @@ FILES = {
     "tests/b/script.py": "from pkg.other import other\n",
     "book/_src/one.md": "",
     "book/one.ipynb": '{"cells": [{"cell_type": "code", "source": ["%magic\\n"]}, {"cell_type": "code", "source": ["import pkg.base\\n"]}]}',
-    "book/_records/one.json": '{"modules": ["pkg/late.py"], "seconds": 20}',
+    "book/_records/one.json": '{"modules": ["pkg/figures/late.py"], "seconds": 20}',
 }
 
 
@@ -49,8 +49,8 @@ def small(tmp_path):
     [
         ("pkg/near.py", {"tests/a/test_near.py": 1, "tests/a/test_near_too.py": 1}),
         ("pkg/base.py", {"book/one.ipynb": 1, "tests/a/test_near.py": 2, "tests/a/test_near_too.py": 2}),
-        ("pkg/late.py", {"tests/b/test_late.py": 1, "book/one.ipynb": reach.FAR}),  # the chapter had loaded it
-        ("pkg/table.csv", {"tests/b/test_late.py": 2}),  # named by the module beside it
+        ("pkg/figures/late.py", {"tests/b/test_late.py": 1, "book/one.ipynb": reach.FAR}),  # the chapter had loaded it
+        ("pkg/figures/table.csv", {"tests/b/test_late.py": 2}),  # named by the module beside it
         ("pkg/other.py", {"tests/b/test_inner.py": 2, "tests/b/test_script.py": 2}),  # relative; by a script that a test names
         ("pkg/sub/inner.py", {"tests/b/test_inner.py": 1}),
         ("pkg/sub/__init__.py", {"tests/b/test_whole.py": 1}),  # handed on as a whole
@@ -81,7 +81,7 @@ def test_of_this_project():
     reached = {path: reach.reached(frozenset([path])) for path in (
         "mlax_tutorial/nn/attention.py", "mlax_tutorial/exercises/jit/counter.py", "book/_src/jit.md", "book/_static/css/page.css", "uv.lock")}  # fmt: skip
     attention, counter, page, style, lock = reached.values()
-    assert attention["tests/library/test_attention.py"] == 1 < attention["tests/library/test_schedules.py"]
+    assert attention["tests/nn/test_attention.py"] == 1 < attention["tests/optim/test_schedules.py"]
     assert attention["tests/exercises/attention/grouped.py"] < attention["book/layers.ipynb"]
     assert {"tests/exercises/jit/counter.py", "book/jit.ipynb", "book/jit.html"} <= {*counter} and len(
         counter

@@ -20,9 +20,7 @@ def compiled(notebook, limit):
     """
     with rehearse.kernel_for(BOOK, notebook) as running:
         running.ask("import tests.tpu.recording as _recording\n_recording.start()")
-        for index, cell in enumerate(notebook.cells):
-            if cell.cell_type == "code":
-                running.run(index, timeout=limit(cell))
+        running.run_all(limit)
         count = int(running.ask("print(len(_recording.programs))"))
         assert (problem := rehearse.lost(running)) is None, problem
         for number in range(count):

@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from mlax_tutorial import nn, optim
-from tests.library.rows import LAYERS, OPTIMIZERS, classes, public_classes
+from tests.laws.rows import LAYERS, OPTIMIZERS, classes, public_classes
 from tests.tpu.compiling import checked, compile_for_chip, compiled, mesh, placed
 
 BATCH = 16
@@ -23,7 +23,7 @@ def test_every_public_class_has_a_row():
         (optim, optim.Optimizer, OPTIMIZERS),
     ):
         missing = public_classes(module, base) - {cls for row in rows for cls in classes(row)}
-        assert not missing, f"add a row to tests/library/rows/ for {missing}"
+        assert not missing, f"add a row to tests/laws/rows/ for {missing}"
 
 
 def test_a_compile_for_the_cpu_is_noticed():

@@ -10,7 +10,7 @@ import optax
 import pytest
 
 from mlax_tutorial import nn, optim, precision, training
-from mlax_tutorial.optim.paths import flatten
+from mlax_tutorial.nn.paths import flatten
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
 LABELS = (X[:, 0] > 0).astype(np.int32)

@@ -235,7 +235,9 @@ def test_the_reader_sets_temperature_and_mask(browser):
     padding = (jnp.arange(6) >= 2) & (jnp.arange(6) > 0)[:, None]  # and query 0 sees nothing
     figure = viz.attention(jax.nn.softmax(scores, where=own), tokens="abcdef", tune={"padding": padding})
     page = browser.open(figure._repr_html_())
-    script = Path(viz.__file__).with_name("_attention.js").read_text(encoding="utf-8")
+    script = (
+        Path(viz.__file__).with_name("figures").joinpath("attention", "script.js").read_text(encoding="utf-8")
+    )
     weigh = script[script.index("function weigh") : script.index("// the map")]
     masks = {
         "none": jnp.ones((6, 6), bool),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import viz
-from mlax_tutorial.viz import _denoising_page
+from mlax_tutorial.viz.figures.denoising import page
 
 CLEAN = jnp.sign(jnp.sin(jnp.arange(3 * 48.0))).reshape(3, 48)
 KEY = jax.random.key(0)
@@ -73,7 +73,7 @@ def test_errors_are_those_of_the_denoisers():
 
 def test_pictures_are_png_of_what_they_show():
     grays = np.arange(35).reshape(5, 7).astype(np.uint8) % 16
-    file = _denoising_page.png(grays)
+    file = page.png(grays)
     assert struct.unpack(">II", file[16:24]) == (7, 5) and file.endswith(b"IEND\xaeB`\x82")
     start = file.index(b"IDAT") + 4
     lines = np.frombuffer(zlib.decompress(file[start:-16]), np.uint8).reshape(5, 5)

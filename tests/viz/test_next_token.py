@@ -75,7 +75,7 @@ def test_in_a_browser(browser):
     figure = viz.next_token({"fixed": four, "other": four}, "ab", tokens=["a", " ", "\n", "d"])
     markup = figure._repr_html_() * 2
     page = browser.open(markup)
-    first, second = (page.locator(".viz-tokens").nth(index) for index in range(2))
+    first, second = (page.locator(".viz-next-token").nth(index) for index in range(2))
     status = first.locator(".viz-status")
 
     def column():
@@ -83,16 +83,16 @@ def test_in_a_browser(browser):
 
     assert status.inner_text() == "2 of 2, after ab: fixed draws from 4 tokens, other draws from 4 tokens"
     assert column() == ["40 %", "30 %", "20 %", "10 %", "0 %"]
-    first.locator(".viz-tokens-k").fill("1")  # the two most probable
+    first.locator(".viz-next-token-k").fill("1")  # the two most probable
     assert column() == ["57 %", "43 %", "0 %", "0 %", "0 %"]
-    first.locator(".viz-tokens-k").fill("3")
-    first.locator(".viz-tokens-p").fill("5")  # 0.6: 0.4 is too few
+    first.locator(".viz-next-token-k").fill("3")
+    first.locator(".viz-next-token-p").fill("5")  # 0.6: 0.4 is too few
     assert column() == ["57 %", "43 %", "0 %", "0 %", "0 %"]
     assert "draws from 2 tokens" in status.inner_text()
-    first.locator(".viz-tokens-p").fill("10")
-    first.locator(".viz-tokens-temperature").fill("4")  # 0.5: squares
+    first.locator(".viz-next-token-p").fill("10")
+    first.locator(".viz-next-token-temperature").fill("4")  # 0.5: squares
     assert column() == ["53 %", "30 %", "13 %", "3 %", "0 %"]
-    first.locator(".viz-tokens-temperature").focus()
+    first.locator(".viz-next-token-temperature").focus()
     page.keyboard.press("ArrowRight")  # moves that slider, and no step
     assert status.inner_text().startswith("2 of 2")
     first.locator(".viz-previous").click()
@@ -100,5 +100,5 @@ def test_in_a_browser(browser):
     assert second.locator(".viz-status").inner_text().startswith("2 of 2")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
     page = browser.open(markup, scripts=False)
-    assert page.locator(".viz-bar:visible, .viz-tokens-sliders:visible").count() == 0
+    assert page.locator(".viz-bar:visible, .viz-next-token-sliders:visible").count() == 0
     assert page.locator("tbody td").first.inner_text().strip() == "40 %"

@@ -11,7 +11,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 
 from mlax_tutorial import viz
-from mlax_tutorial.viz import reverse
+from mlax_tutorial.viz.figures import passes
 
 X = jnp.ones(3)
 W = jnp.ones((3, 3))
@@ -193,12 +193,12 @@ def test_what_is_not_needed_is_left_out():
 
 def test_long_functions_are_cut():
     def long(x):
-        for _ in range(reverse.MOST):
+        for _ in range(passes.MOST):
             x = jnp.sin(x)
         return x
 
     shown = viz.passes(long, 1.0)
-    assert len(shown.recording.forward) == reverse.MOST and shown.recording.left_out > 0
+    assert len(shown.recording.forward) == passes.MOST and shown.recording.left_out > 0
     assert "are not shown" in repr(shown) and "are not shown" in shown._repr_html_()
 
 

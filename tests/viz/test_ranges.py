@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import nn, optim, viz
-from mlax_tutorial.viz import sizes
+from mlax_tutorial.viz.figures import ranges
 
 DRAW = np.random.default_rng(0)
 SPREAD = np.exp2(DRAW.uniform(-40, 20, size=2000)).astype(np.float32) * DRAW.choice([-1, 1], size=2000)
@@ -61,11 +61,11 @@ def test_any_tree_is_shown(name):
     assert bars.count("<rect") == len(measured.bins)
     assert all(float(x) >= 0 for x in re.findall(r' (?:width|height|x|y)="([-\d.]+)"', page))
     lines = repr(figure).splitlines()
-    assert len(lines) == 2 + len(sizes.FORMATS) and max(map(len, lines)) <= 80
+    assert len(lines) == 2 + len(ranges.FORMATS) and max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("power", [0, 1, 7, 15, 32])
-@pytest.mark.parametrize("name", sizes.FORMATS)
+@pytest.mark.parametrize("name", ranges.FORMATS)
 def test_counts_are_those_of_a_cast(name, power):
     info = jnp.finfo(name)
     smallest, normal, largest = (float(v) for v in (info.smallest_subnormal, info.smallest_normal, info.max))
@@ -73,7 +73,7 @@ def test_counts_are_those_of_a_cast(name, power):
     edges = np.array([smallest / 2, smallest, normal - smallest / 2, normal, largest, largest + gap / 2])
     edges = np.concatenate([edges, np.nextafter(edges, 0), np.nextafter(edges, np.inf)])
     numbers = np.concatenate([edges / 2.0**power, np.abs(SPREAD.astype(np.float64))])
-    share = sizes.measure(numbers).shares[name][power]
+    share = ranges.measure(numbers).shares[name][power]
     dtype = np.float32 if name == "float32" else getattr(ml_dtypes, name, np.float16)
     with np.errstate(over="ignore", invalid="ignore"):
         cast = _rounded(numbers * 2.0**power, dtype)
@@ -106,7 +106,7 @@ def test_the_page_is_readable_without_scripts_and_escaped():
     body = re.sub(r"<(style|script)\b.*?</\1>", "", page, flags=re.DOTALL)
     assert "a &lt;b&gt; &amp; c: 2,000 from 2<sup>−40</sup> to 2<sup>19</sup>" in body and "<b>" not in body
     assert 'role="group" aria-label="Sizes of a &lt;b&gt; &amp; c: 2,000' in body and "http" not in body
-    assert body.count("<tr>") == 1 + len(sizes.FORMATS)
+    assert body.count("<tr>") == 1 + len(ranges.FORMATS)
 
 
 def test_in_a_browser(browser):
@@ -151,7 +151,7 @@ BITS = {
 
 def edges(bits):
     """Numbers around those at which rounding changes, and some that lie anywhere."""
-    form = sizes.Format.of_bits(*bits)
+    form = ranges.Format.of_bits(*bits)
     gap = 2.0 ** (np.floor(np.log2(form.largest)) - form.fraction)
     steps = 1 + np.arange(9) / 2.0 ** (form.fraction + 1)
     places = [
@@ -167,7 +167,7 @@ def edges(bits):
 
 def test_the_page_rounds_as_the_formats_do(browser):
     page = browser.open(viz.ranges(X, tune=(5, 2))._repr_html_())
-    script = Path(viz.__file__).with_name("_ranges.js").read_text(encoding="utf-8")
+    script = Path(ranges.__file__).with_name("script.js").read_text(encoding="utf-8")
     functions = script[script.index("function rounded") : script.index("function percent")]
 
     def on_the_page(name, *arguments):
@@ -185,7 +185,7 @@ def test_the_page_rounds_as_the_formats_do(browser):
         with np.errstate(over="ignore"):
             cast = _rounded(values, dtype)
         np.testing.assert_array_equal(in_a_row(values, *bits), cast, err_msg=str(bits))
-        share = sizes._tuned(values, bits).share
+        share = ranges._tuned(values, bits).share
         found = on_the_page("counts", values.tolist(), 1, *bits)
         assert (found["zero"], found["subnormal"], found["large"]) == (
             share.zero, share.subnormal, share.too_large
@@ -197,7 +197,7 @@ def test_the_page_rounds_as_the_formats_do(browser):
         (5, 1),
         (7, 16),
     ]:  # no format of JAX's, but an operation: it flushes subnormals
-        form, values = sizes.Format.of_bits(*bits), edges(bits).astype(np.float32)
+        form, values = ranges.Format.of_bits(*bits), edges(bits).astype(np.float32)
         values = values[(values >= form.normal) & (values > 0)]
         expected = jax.lax.reduce_precision(values, *bits)
         np.testing.assert_array_equal(in_a_row(values.astype(np.float64), *bits), expected, err_msg=str(bits))
@@ -251,7 +251,7 @@ def test_of_very_many_numbers_the_page_keeps_some(browser):
     many = np.exp2(DRAW.uniform(-40, 20, size=300_000))
     for numbers, kept in ((many, 2000), (many.astype(np.float32), 4000)):
         figure = viz.ranges(numbers, tune=(5, 10))
-        assert len(figure.tuned.kept) == kept and figure.tuned.kept.itemsize * kept == sizes.KEPT
+        assert len(figure.tuned.kept) == kept and figure.tuned.kept.itemsize * kept == ranges.KEPT
         markup = figure._repr_html_()
         assert len(markup) < 60_000 and f"rounds {kept:,} of the numbers" in markup
         shares = [figure.tuned.share.zero / len(numbers), figure.tuned.kept_share.zero / kept]

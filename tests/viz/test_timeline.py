@@ -283,9 +283,9 @@ def test_in_a_browser(browser):
     assert "nothing to do" in status.inner_text() and marked.count() == 1
     page.keyboard.press("End")
     assert status.inner_text().startswith("second: wait, call 5.")
-    lanes = [lane.bounding_box() for lane in page.locator(".viz-time-lane").all()]
+    lanes = [lane.bounding_box() for lane in page.locator(".viz-timeline-lane").all()]
     assert len(lanes) == 4 and all(box["width"] > 200 and box["height"] > 15 for box in lanes)
-    bars = [bar.bounding_box() for bar in page.locator(".viz-time-lane").first.locator("i").all()]
+    bars = [bar.bounding_box() for bar in page.locator(".viz-timeline-lane").first.locator("i").all()]
     assert len(bars) == 10 and all(box["width"] >= 1 and box["x"] >= lanes[0]["x"] - 1 for box in bars)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth") and browser.errors == []
     page = browser.open(markup, scripts=False)

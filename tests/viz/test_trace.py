@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mlax_tutorial import viz
-from mlax_tutorial.viz._tracing_program import parse
-from mlax_tutorial.viz.tracing import record
+from mlax_tutorial.viz.figures.trace import record
+from mlax_tutorial.viz.figures.trace.program import parse
 
 OUTSIDE = np.arange(3, dtype=np.float32)
 

@@ -42,22 +42,30 @@ def earlier(book: Book, name: str):
     return nbformat.read(path, as_version=4) if path.exists() else None
 
 
-def reason_to_build(book: Book, source: Source, entry: dict | None) -> str | None:
-    """Why the chapter must be executed, in words; None if it need not be."""
-    path = book.notebook(source.name)
-    if not path.exists():
-        return "it has no notebook yet"
+def plan(book: Book, source: Source, entry: dict | None, before) -> tuple[str, str]:
+    """What must be done with a chapter, and why in words: "keep" it, "reword" it, that is, put its new text around the outputs of
+    before, or "run" it. All that decides this stands here. `entry` is what was recorded when it last ran, `before` its notebook.
+    """
+    if before is None:
+        return "run", "it has no notebook yet"
     if entry is None:
-        return "nothing is recorded of it"
-    if entry["source"] != inputs.source_hash(source):
-        return "its source changed"
-    if entry["notebook"] != inputs.digest(path.read_bytes()):
-        return "its notebook was edited"
+        return "run", "nothing is recorded of it"
+    reworded = entry["source"] != inputs.source_hash(source)
+    if reworded and code(canonical.skeleton(source)) != code(before):
+        return "run", "its source changed"
+    if entry["notebook"] != inputs.digest(book.notebook(source.name).read_bytes()):
+        return "run", "its notebook was edited"
     if entry["package"] != inputs.package_hash(book, entry["modules"], entry["printed"]):
-        return "modules of mlax_tutorial that it imports changed"
+        return "run", "modules of mlax_tutorial that it imports changed"
     if entry["locked"] != inputs.locked(book):
-        return "the locked versions changed"
-    return None
+        return "run", "the locked versions changed"
+    return ("reword", "its text changed, and no code") if reworded else ("keep", "unchanged")
+
+
+def code(notebook) -> list[str]:
+    """The code cells, without the titles that Colab folds them under."""
+    cells = (cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return [re.sub(r"\A#@title [^\n]*\n", "", source) for source in cells]
 
 
 def explain(source: Source, error: kernel.CellError) -> str:
@@ -76,17 +84,13 @@ def explain(source: Source, error: kernel.CellError) -> str:
 def execute(book: Book, source: Source, *, patience: float = 10.0) -> Executed:
     """Run a chapter in a fresh kernel. A cell may take `patience` times its limit before it is stopped."""
     notebook = canonical.skeleton(source)
-    seconds, over, loaded, read = 0.0, {}, [], []
+    taken, loaded, read = {}, [], []
     if source.executes:
         with kernel.start(book, notebook, clean=True) as running:
-            for index, cell in enumerate(notebook.cells):
-                if cell.cell_type == "code":
-                    limit = sources.cell_limit(cell)
-                    taken = running.run(index, timeout=patience * limit)
-                    seconds += taken
-                    if taken > sources.CORES * limit:
-                        over[index] = taken
+            taken = running.run_all(lambda cell: patience * sources.cell_limit(cell))
             loaded, read = json.loads(running.ask(LOADED))
+    limits = {index: sources.CORES * sources.cell_limit(notebook.cells[index]) for index in taken}
+    over = {index: seconds for index, seconds in taken.items() if seconds > limits[index]}
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.metadata = {key: value for key, value in cell.metadata.items() if key != "execution"}
@@ -95,33 +99,16 @@ def execute(book: Book, source: Source, *, patience: float = 10.0) -> Executed:
         [os.path.relpath(path, book.root).replace(os.sep, "/") for path in paths] for paths in (loaded, read)
     )
     modules = [name for name in loaded if name.startswith("mlax_tutorial/") and inputs.shows(name)]
-    return Executed(notebook, seconds, over, modules, [name for name in modules if name in read])
+    return Executed(notebook, sum(taken.values()), over, modules, [name for name in modules if name in read])
 
 
-def reworded(book: Book, source: Source, entry: dict | None, before) -> nbformat.NotebookNode | None:
-    """The notebook with the source's new text and the outputs of before, if no code and nothing that it ran with has changed."""
-    if (
-        entry is None
-        or before is None
-        or entry["notebook"] != inputs.digest(canonical.dumps(before).encode())
-    ):
-        return None
-    package = inputs.package_hash(book, entry["modules"], entry["printed"])
-    if entry["package"] != package or entry["locked"] != inputs.locked(book):
-        return None
+def reword(source: Source, before) -> nbformat.NotebookNode:
+    """The notebook with the source's new text and the outputs of before."""
     notebook = canonical.skeleton(source)
-    now = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    stored = [cell for cell in before.cells if cell.cell_type == "code"]
-    if [_bare(cell) for cell in now] != [_bare(cell) for cell in stored]:
-        return None
+    now, stored = ([cell for cell in each.cells if cell.cell_type == "code"] for each in (notebook, before))
     for cell, old in zip(now, stored, strict=True):
         cell.outputs, cell.execution_count = old.outputs, old.execution_count
     return notebook
-
-
-def _bare(cell) -> str:
-    """A code cell without the title that Colab folds it under."""
-    return re.sub(r"\A#@title [^\n]*\n", "", cell.source)
 
 
 def new_entry(book: Book, source: Source, ran: Executed, text: str) -> dict:
@@ -149,18 +136,18 @@ def build_one(book: Book, name: str, *, force: bool = False) -> str:
     """Build one chapter; returns what was done, in a line."""
     source = sources.read(book, name)
     title = source.title  # a missing one is told before anything runs
-    entry = record.load(book).get(name)
-    why = "forced" if force else reason_to_build(book, source, entry)
-    if why is None:
-        return f"{name}: unchanged"
-    before = earlier(book, name)
-    if not force and (notebook := reworded(book, source, entry, before)):
+    entry, before = record.entry_of(book, name), earlier(book, name)
+    what, why = ("run", "forced") if force else plan(book, source, entry, before)
+    if what == "keep":
+        return f"{name}: {why}"
+    if what == "reword":
+        notebook = reword(source, before)
         text = canonical.dumps(notebook)
         record.write_beside(book.notebook(name), text)
         ran = Executed(notebook, entry["seconds"], {}, entry["modules"], entry["printed"])
         kept = {key: entry[key] for key in ("seconds", "hardware", "python", "jax", "date")}
         record.store(book, name, new_entry(book, source, ran, text) | kept)
-        return f"{name}: {title}: its text changed, and no code; nothing ran"
+        return f"{name}: {title}: {why}; nothing ran"
     try:
         ran = execute(book, source)
     except kernel.CellError as error:

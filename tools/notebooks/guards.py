@@ -81,7 +81,9 @@ def in_step(chapter: Chapter):
         first = differing[0] if differing else min(len(written), len(stored))
         where = chapter.source.place(first) if first < len(written) else chapter.path
         yield f"{where}: {chapter.path} is out of step with it; {BUILD.format(chapter.name)}, and edit only the source"
-    elif why := build.reason_to_build(chapter.book, chapter.source, chapter.entry):
+        return
+    what, why = build.plan(chapter.book, chapter.source, chapter.entry, chapter.notebook)
+    if what != "keep":
         yield f"{chapter.path} is out of step: {why}; {BUILD.format(chapter.name)}"
 
 
@@ -540,7 +542,7 @@ def check_chapter(book: Book, name: str) -> list[str]:
     if not book.notebook(name).exists():
         return [f"book/{name}.ipynb does not exist: {BUILD.format(name)}"]
     notebook = nbformat.read(book.notebook(name), as_version=4)
-    chapter = Chapter(book, source, notebook, record.load(book).get(name))
+    chapter = Chapter(book, source, notebook, record.entry_of(book, name))
     return [message for guard in GUARDS for message in guard(chapter)]
 
 

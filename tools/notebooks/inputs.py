@@ -14,7 +14,7 @@ from tools.notebooks.sources import Source
 # The packages whose version shows in stored outputs: values, and figures.
 SHOWN = ("jax", "jaxlib", "numpy", "optax", "matplotlib")
 # Modules that hold no more than which others there are.
-LISTINGS = {"mlax_tutorial/viz/__init__.py", "mlax_tutorial/inspection/__init__.py"}
+LISTINGS = {f"mlax_tutorial/{name}/__init__.py" for name in ("viz", "viz/figures", "inspection")}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

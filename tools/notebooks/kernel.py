@@ -100,7 +100,7 @@ def _told(cell, error) -> str:
 
 
 class Kernel:
-    """A started kernel: `run` executes a cell of `cells` and leaves its outputs in it."""
+    """A started kernel: `run` executes a cell of the notebook, `run_all` all of them; their outputs stay in it."""
 
     def __init__(self, client: nbclient.NotebookClient):
         self._client = client
@@ -121,6 +121,14 @@ class Kernel:
         except nbclient.exceptions.DeadKernelError as error:
             raise CellError(index, "the kernel died (out of memory, or a crash in compiled code)") from error
         return self._processor_seconds() - before
+
+    def run_all(self, limit) -> dict[int, float]:
+        """Execute the code cells from top to bottom, each stopped after ``limit(cell)`` seconds; returns by index what each took."""
+        return {
+            index: self.run(index, timeout=limit(cell))
+            for index, cell in enumerate(self._client.nb.cells)
+            if cell.cell_type == "code"
+        }
 
     def _processor_seconds(self) -> float:
         return sum(psutil.Process(self._client.km.provisioner.pid).cpu_times()[:4])

@@ -15,8 +15,13 @@ from tools.notebooks.places import Book
 
 def load(book: Book) -> dict[str, dict]:
     """The entries of all chapters by their names."""
-    files = (book.record(name) for name in book.names())
-    return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()}
+    return {name: entry for name in book.names() if (entry := entry_of(book, name)) is not None}
+
+
+def entry_of(book: Book, name: str) -> dict | None:
+    """The entry of one chapter, if it was ever executed."""
+    file = book.record(name)
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
 def write_beside(path: pathlib.Path, text: str) -> bool:

@@ -35,13 +35,11 @@ def run_one(book: Book, name: str, *, times: int, patience: float) -> tuple[str,
     with kernel.start(book, notebook, clean=False) as running:
         for pass_number in range(1, times + 1):
             begin = time.perf_counter()
-            for index, cell in enumerate(notebook.cells):
-                if cell.cell_type == "code":
-                    try:
-                        running.run(index, timeout=patience * sources.cell_limit(cell))
-                    except kernel.CellError as error:
-                        path = book.relative(book.notebook(name))
-                        raise Problem(explain(path, notebook, pass_number, error)) from error
+            try:
+                running.run_all(lambda cell: patience * sources.cell_limit(cell))
+            except kernel.CellError as error:
+                path = book.relative(book.notebook(name))
+                raise Problem(explain(path, notebook, pass_number, error)) from error
             seconds.append(time.perf_counter() - begin)
         device, jax_version = running.ask(DEVICE).strip().split("|")
     facts = {

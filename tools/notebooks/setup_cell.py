@@ -22,7 +22,7 @@ import mlax_tutorial  # before JAX first uses a device: it works round a fault t
 import numpy as np
 
 jax.config.update("jax_debug_key_reuse", True)  # a random key used twice is an error
-# So is a value that escapes from its trace. (Before 0.12 this check made JAX forget every trace: far too slow.)
+# So is a value that escapes from its trace. (Before 0.12 this check is far too slow: it bypasses caches of JAX.)
 jax.config.update("jax_check_tracer_leaks", jax.__version_info__ >= (0, 12))
 np.set_printoptions(precision=4, suppress=True)"""
 

@@ -1,4 +1,1 @@
-"""The rendered book: what Sphinx is taught for it (`extension`), and how its pages are visited, inspected and printed.
-
-`python -m tools.site screenshots DIR` takes pictures of the built site.
-"""
+"""The rendered book: what Sphinx is taught for it (`extension`). What a browser does with its pages is in `tools/visits`."""

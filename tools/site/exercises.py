@@ -62,7 +62,7 @@ def _name_in_contents(env, anchor, number, exercise):
 
 
 def _exercise(chapter, name):
-    from mlax_tutorial.checking import catalog
+    from mlax_tutorial.exercises import catalog
 
     return next(exercise for exercise in catalog.of(chapter) if exercise.name == name)
 

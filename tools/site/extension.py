@@ -4,6 +4,8 @@ the contents, the search, a light theme.
 `_config.yml` loads it (`local_extensions`).
 """
 
+from tools.visits import pdf
+
 from . import (
     anchors,
     assets,
@@ -13,7 +15,6 @@ from . import (
     contents,
     exercises,
     pages,
-    pdf,
     predictions,
     reference,
     search,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sphinx.errors import ExtensionError
 
-from . import asked, browser
+from . import asked
 from .pages import chapter_number
 
 WORD = re.compile(r"\w+")
@@ -238,7 +238,8 @@ def write(app, exception):
     site = Path(app.outdir)
     titles = {name: app.env.titles[name].astext() for name in app.env.titles}
     order = list(dict.fromkeys([app.config.root_doc, *app.env.toctree_includes.get(app.config.root_doc, [])]))
-    order += [name.removesuffix(".html") for name in browser.pages(site) if name.startswith("book/")]
+    found = sorted(path.relative_to(site).as_posix() for path in site.glob("book/**/*.html"))
+    order += [name.removesuffix(".html") for name in found]
     pages, names = {}, []
     for name in dict.fromkeys(order):
         path = site / f"{name}.html"

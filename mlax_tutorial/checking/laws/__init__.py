@@ -1,7 +1,7 @@
 """The laws that every layer and every optimizer obeys: those of the package, and a reader's.
 
 `LAYER` and `OPTIMIZER` are tables of laws: each has a name, a sentence, and a check. The package's own tests run them over all
-layers and optimizers (``tests/library/``), exercises by `checks.obeys_laws` and `checks.obeys_optimizer_laws`, and in a notebook
+layers and optimizers (``tests/laws/``), exercises by `checks.obeys_laws` and `checks.obeys_optimizer_laws`, and in a notebook
 `report` and `report_optimizer` make a table of those that hold and those that are broken.
 """
 

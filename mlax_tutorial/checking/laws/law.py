@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import inspect
 import pathlib
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import reader
+from mlax_tutorial.checking import guarding
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
-from mlax_tutorial.checking.reader import Raised
 
 _OURS = pathlib.Path(__file__).parent.parent  # mlax_tutorial/checking
 
@@ -44,22 +45,35 @@ class Law:
             if not isinstance(failure, Failed):
                 raise
             failure.reason = failure.message
-            failure.message = f"The law *{self.name}* is broken: {self.statement}\n{failure.message}"
+            failure.say_first(f"The law *{self.name}* is broken: {self.statement}")
             raise failure from None
 
 
 class Laws(dict):
     """Laws by their names, in the order in which they are looked at. Printed, it is a table."""
 
-    def add(self, name: str, statement: str, needs: Iterable[str] = (), **options: Any):
-        """A decorator that makes a law of a check."""
+    def law(self, *needs: Law, name: str = "", applies: Callable[[Any], bool] = lambda subject: True):
+        """A decorator that makes a law of a check: its name is the function's, its statement the docstring.
 
-        def decorate(check):
-            missing = set(needs) - self.keys()
-            if missing or name in self:
-                raise ValueError(f"{name!r} is there already, or needs laws that are not: {missing}")
-            self[name] = Law(name, statement, check, tuple(needs), **options)
-            return check
+        Args:
+          needs: the laws without which it means nothing.
+          name: where a word of the name has an underscore.
+          applies: whether there is anything to look at in a subject.
+        """
+
+        def decorate(check) -> Law:
+            law = Law(
+                name or check.__name__.replace("_", " "),
+                " ".join(inspect.getdoc(check).split()),
+                check,
+                tuple(each.name for each in needs),
+                applies,
+            )
+            missing = [each.name for each in needs if self.get(each.name) is not each]
+            if missing or law.name in self:
+                raise ValueError(f"{law.name!r} is there already, or needs laws that are not: {missing}")
+            self[law.name] = law
+            return law
 
         return decorate
 
@@ -154,7 +168,7 @@ def context(words):
     except Exception as error:
         failure = _theirs(error)
         if isinstance(failure, Raised):
-            failure.message = f"{words}: {failure.message}"
+            failure.say_first(f"{words}:")
         raise failure from None
 
 
@@ -169,7 +183,7 @@ def _theirs(error):
     # Where JAX filters tracebacks, its own frames are gone.
     filtered = any("JAX has removed its internal frames" in note for note in getattr(error, "__notes__", ()))
     filtered = filtered or type(error.__cause__).__module__.startswith("jax")
-    return error if ours and not filtered else reader.as_theirs(error)
+    return error if ours and not filtered else guarding.as_theirs(error)
 
 
 def x64(wanted=True):

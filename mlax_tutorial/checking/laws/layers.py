@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import reader
+from mlax_tutorial.checking import guarding
 from mlax_tutorial.checking.describe import kind
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.checking.laws.derivatives import Disagreement, check_derivatives
 from mlax_tutorial.checking.laws.law import Laws, Words, context, differing, equal, on_host, x64
 from mlax_tutorial.checking.laws.subject import (
@@ -20,14 +21,13 @@ from mlax_tutorial.checking.laws.subject import (
     changes,
     clone,
     fields,
-    signature,
+    parameters_of,
     sin_sum,
     twin,
 )
 from mlax_tutorial.checking.outcome import Failed
-from mlax_tutorial.checking.reader import Raised
 from mlax_tutorial.inspection.dtypes import strays
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 LAYER = Laws()
 VARIABLES, RESULT = ("trainables", "non_trainables"), ("y", "non_trainables")
@@ -37,17 +37,15 @@ MODES = {False: "in training", True: "in inference mode"}
 # The object
 
 
-@LAYER.add(
-    "signature",
-    "A layer has `init(key, x)` and `fwd(x, trainables, non_trainables, *, key=None, inference_mode=False)`.",
-)
-def _(subject):
+@LAYER.law()
+def signature(subject):
+    """A layer has `init(key, x)` and `fwd(x, trainables, non_trainables, *, key=None, inference_mode=False)`."""
     for name, positional, keywords in (
         ("init", ("key", "x"), ()),
         ("fwd", ("x", "trainables", "non_trainables"), ("key", "inference_mode")),
     ):
         method = getattr(subject.layer, name)
-        parameters = signature(method)
+        parameters = parameters_of(method)
         if parameters is None:
             continue
         try:
@@ -69,8 +67,9 @@ def _(subject):
                 )
 
 
-@LAYER.add("frozen", "Nothing about a layer can be changed once it is made.")
-def _(subject):
+@LAYER.law()
+def frozen(subject):
+    """Nothing about a layer can be changed once it is made."""
     layer = subject.layer
     for name in [*fields(layer), "another_field"]:
         try:
@@ -86,8 +85,9 @@ def _(subject):
         )
 
 
-@LAYER.add("hashable", "A layer has a hash, by which `jax.jit` finds the program that it compiled for it.")
-def _(subject):
+@LAYER.law()
+def hashable(subject):
+    """A layer has a hash, by which `jax.jit` finds the program that it compiled for it."""
     try:
         hash(subject.layer)
     except Exception as error:
@@ -111,12 +111,9 @@ def _has_hash(value):
     return True
 
 
-@LAYER.add(
-    "equal by value",
-    "Layers of the same class and hyperparameters are equal and have one hash; all others differ.",
-    ["hashable"],
-)
-def _(subject):
+@LAYER.law(hashable)
+def equal_by_value(subject):
+    """Layers of the same class and hyperparameters are equal and have one hash; all others differ."""
     layer = subject.layer
     others = [layer, twin(layer), *([subject.same] if subject.same is not None else [])]
     for other in others:
@@ -148,12 +145,9 @@ def _(subject):
         raise Failed("The layer equals a string.")
 
 
-@LAYER.add(
-    "static",
-    "To JAX a layer is a constant: it has no leaves, so it may be an argument of a jitted function.",
-    ["hashable"],
-)
-def _(subject):
+@LAYER.law(hashable)
+def static(subject):
+    """To JAX a layer is a constant: it has no leaves, so it may be an argument of a jitted function."""
     leaves = jax.tree.leaves(subject.layer)
     if not leaves:
         return
@@ -172,12 +166,9 @@ def _(subject):
 # init
 
 
-@LAYER.add(
-    "init repeats",
-    "`init` is a pure function: the same key and input give the same variables.",
-    ["signature"],
-)
-def _(subject):
+@LAYER.law(signature)
+def init_repeats(subject):
+    """`init` is a pure function: the same key and input give the same variables."""
     first = subject.variables
     equal(
         subject.init(jax.random.key(0), subject.x),
@@ -189,12 +180,11 @@ def _(subject):
     )
 
 
-@LAYER.add(
-    "init from shapes",
-    "`init` looks at the shape and dtype of x, never at its numbers, so it takes a `jax.ShapeDtypeStruct` and works under `jax.jit`.",
-    ["init repeats"],
-)
-def _(subject):
+@LAYER.law(init_repeats)
+def init_from_shapes(subject):
+    """`init` looks at the shape and dtype of x, never at its numbers, so it takes a `jax.ShapeDtypeStruct` and works under
+    `jax.jit`.
+    """
     first, outline = subject.variables, subject.outline()
     with context("Given a `jax.ShapeDtypeStruct`, which has a shape and a dtype and no numbers"):
         found = subject.init(jax.random.key(0), outline)
@@ -227,12 +217,10 @@ def _(subject):
     )
 
 
-@LAYER.add(
-    "plain containers",
-    "Trainables and non_trainables are tuples and dicts of `jax.Array`s, and `()` where there are none.",
-    ["signature"],
-)
-def _(subject):
+@LAYER.law(signature)
+def plain_containers(subject):
+    """Trainables and non_trainables are tuples and dicts of `jax.Array`s, and `()` where there are none."""
+
     def fault(tree, path):
         if isinstance(tree, dict):
             for name, child in tree.items():
@@ -257,12 +245,9 @@ def _(subject):
             raise Failed(f"There are no {name}: `init` should return `()` for them.", got=tree)
 
 
-@LAYER.add(
-    "another key",
-    "Random weights are drawn from the key that `init` gets: another key gives other ones.",
-    ["init repeats", "plain containers"],
-)
-def _(subject):
+@LAYER.law(init_repeats, plain_containers)
+def another_key(subject):
+    """Random weights are drawn from the key that `init` gets: another key gives other ones."""
     leaves = jax.tree_util.tree_leaves_with_path(subject.variables)
     arrays = [np.asarray(leaf, np.float64) for _, leaf in leaves]
     # An LSTM's bias is 1 at the forget gate, 0 elsewhere.
@@ -283,13 +268,9 @@ def _(subject):
 # fwd, by its types
 
 
-@LAYER.add(
-    "inference needs no key",
-    "In inference mode `fwd` is deterministic: the key makes no difference, and may be missing.",
-    ["init from shapes"],
-    applies=lambda subject: not subject.always,
-)
-def _(subject):
+@LAYER.law(init_from_shapes, applies=lambda subject: not subject.always)
+def inference_needs_no_key(subject):
+    """In inference mode `fwd` is deterministic: the key makes no difference, and may be missing."""
     try:
         without = subject.eager(True)
     except Failed as failure:
@@ -300,7 +281,7 @@ def _(subject):
     except Failed:
         return  # of no key's doing: another law will say so
     if isinstance(without, Failed):
-        without.message = f"In inference mode, without a key: {without.message}"
+        without.say_first("In inference mode, without a key:")
         raise without
     equal(
         with_key,
@@ -311,12 +292,9 @@ def _(subject):
     )
 
 
-@LAYER.add(
-    "as eval_shape says",
-    "`fwd` can be traced, and returns what its trace says; the non_trainables it returns have the types of those it got.",
-    ["init from shapes", "inference needs no key"],
-)
-def _(subject):
+@LAYER.law(init_from_shapes, inference_needs_no_key, name="as eval_shape says")
+def as_eval_shape_says(subject):
+    """`fwd` can be traced, and returns what its trace says; the non_trainables it returns have the types of those it got."""
     for mode, where in MODES.items():
         with context(f"Called {where}"):
             got = subject.eager(mode)
@@ -346,17 +324,15 @@ def _types(tree):
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
 
 
-@LAYER.add(
-    "any batch axes",
-    "`x` may have any number of leading batch axes, none too: the variables' shapes do not depend on them, and the output has them "
-    "in front.",
-    ["as eval_shape says"],
-)
-def _(subject):
+@LAYER.law(as_eval_shape_says)
+def any_batch_axes(subject):
+    """`x` may have any number of leading batch axes, none too: the variables' shapes do not depend on them, and the output
+    has them in front.
+    """
     one = None
     for batch in ((), (4,), (2, 3), (0,)):
         outline = subject.outline(batch=batch)
-        axes = f"{len(batch)} batch axes" if batch else "no batch axis"
+        axes = {0: "no batch axis", 1: "one batch axis"}.get(len(batch), f"{len(batch)} batch axes")
         with context(f"With {axes}, x of shape {outline.shape}"):
             found = jax.eval_shape(subject.init, jax.random.key(0), outline)
             equal(
@@ -380,23 +356,16 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "differentiable",
-    "`jax.grad` goes through `fwd`, by the trainables and by x.",
-    ["as eval_shape says"],
-)
-def _(subject):
+@LAYER.law(as_eval_shape_says)
+def differentiable(subject):
+    """`jax.grad` goes through `fwd`, by the trainables and by x."""
     with context("Under `jax.grad`"):
         subject.program("float32")
 
 
-@LAYER.add(
-    "says that it draws",
-    "A layer that draws random numbers says so with `needs_key = True`; containers hand keys to such children only.",
-    ["as eval_shape says"],
-    applies=lambda subject: hasattr(subject.layer, "needs_key"),
-)
-def _(subject):
+@LAYER.law(as_eval_shape_says, applies=lambda subject: hasattr(subject.layer, "needs_key"))
+def says_that_it_draws(subject):
+    """A layer that draws random numbers says so with `needs_key = True`; containers hand keys to such children only."""
     if not subject.layer.needs_key and subject.uses_key:
         raise Failed(
             "`fwd` uses its key in training, but `needs_key` is False, so `nn.Series` would give it none: write `needs_key = True` "
@@ -404,12 +373,9 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "one trace",
-    "Two calls with inputs of the same types are one trace, and so is a call of an equal layer.",
-    ["as eval_shape says", "equal by value"],
-)
-def _(subject):
+@LAYER.law(as_eval_shape_says, equal_by_value)
+def one_trace(subject):
+    """Two calls with inputs of the same types are one trace, and so is a call of an equal layer."""
     layer, traces = subject.layer, []
     static = jax.tree.leaves(layer) != []
 
@@ -441,13 +407,11 @@ def _(subject):
 # dtypes, judged on programs; nothing is computed
 
 
-@LAYER.add(
-    "dtype outside",
-    "Variables, outputs and gradients have the dtype of the input (or of `param_dtype`, where the input holds integers), in float16, "
-    "bfloat16, float32 and float64.",
-    ["differentiable", "any batch axes"],
-)
-def _(subject):
+@LAYER.law(differentiable, any_batch_axes)
+def dtype_outside(subject):
+    """Variables, outputs and gradients have the dtype of the input (or of `param_dtype`, where the input holds integers), in
+    float16, bfloat16, float32 and float64.
+    """
     for dtype, wide in subject.settings:
         switched = (
             " (jax_enable_x64 switched on)" if wide and dtype != "float64" and not subject.thorough else ""
@@ -497,12 +461,9 @@ def _of_dtype(what, tree, wanted, dtype, switched, holds_ids):
             )
 
 
-@LAYER.add(
-    "dtype inside",
-    "Between input and output no other dtype comes up, but float32 where half precision is summed.",
-    ["dtype outside"],
-)
-def _(subject):
+@LAYER.law(dtype_outside)
+def dtype_inside(subject):
+    """Between input and output no other dtype comes up, but float32 where half precision is summed."""
     for dtype, wide in subject.settings:
         if (dtype, wide) == ("float32", True) and not subject.thorough:
             continue  # there a constant like `jnp.full(3, 2.0)` is float64 until it meets x, which does no harm
@@ -516,12 +477,11 @@ def _(subject):
             )
 
 
-@LAYER.add(
-    "weights of another dtype",
-    "The input decides the dtype of the output, also where the weights have another one; gradients have that of the weights.",
-    ["dtype outside"],
-)
-def _(subject):
+@LAYER.law(dtype_outside)
+def weights_of_another_dtype(subject):
+    """The input decides the dtype of the output, also where the weights have another one; gradients have that of the
+    weights.
+    """
     x = subject.outline("float16")
     made, non_trainables = jax.eval_shape(subject.init, jax.random.key(0), x)
 
@@ -561,13 +521,9 @@ def _(subject):
 # What has to be computed
 
 
-@LAYER.add(
-    "averages keep moving",
-    "What a layer averages over the steps of training in bfloat16 is what it would be in float64, to one percent.",
-    ["any batch axes"],
-    applies=lambda subject: subject.averages,
-)
-def _(subject):
+@LAYER.law(any_batch_axes, applies=lambda subject: subject.averages)
+def averages_keep_moving(subject):
+    """What a layer averages over the steps of training in bfloat16 is what it would be in float64, to one percent."""
     with x64(), on_host():
         x = subject.example("bfloat16")
         half = jax.jit(subject.init)(jax.random.key(0), x)
@@ -592,12 +548,9 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "drawn from the key",
-    "In training `fwd` depends on its arguments alone, and a layer that draws gives something else for another key.",
-    ["as eval_shape says"],
-)
-def _(subject):
+@LAYER.law(as_eval_shape_says)
+def drawn_from_the_key(subject):
+    """In training `fwd` depends on its arguments alone, and a layer that draws gives something else for another key."""
     x, (first, _) = subject.x, subject.eager(False)
     again, _ = subject.fwd(x, *subject.variables, key=subject.keys())
     equal(
@@ -618,12 +571,10 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "eager equals jit",
-    "`fwd` means the same under `jax.jit`.",
-    ["drawn from the key"],
-)
-def _(subject):
+@LAYER.law(drawn_from_the_key)
+def eager_equals_jit(subject):
+    """`fwd` means the same under `jax.jit`."""
+
     @jax.jit  # both modes are one program, since compiling takes the time
     def fwd(x, variables, keys):
         return {mode: subject.fwd(x, *variables, key=keys[mode], inference_mode=mode) for mode in MODES}
@@ -643,12 +594,9 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "keys used once",
-    "No key is used twice, neither in `init` nor in `fwd`: numbers drawn from one key are the same numbers.",
-    ["as eval_shape says"],
-)
-def _(subject):
+@LAYER.law(as_eval_shape_says)
+def keys_used_once(subject):
+    """No key is used twice, neither in `init` nor in `fwd`: numbers drawn from one key are the same numbers."""
     calls = [("init", lambda key: subject.init(key, subject.x))]
     if subject.draws:
         calls.append(("fwd", lambda key: subject.fwd(subject.x, *subject.variables, key=key)))
@@ -662,7 +610,7 @@ def _(subject):
                 with jax.debug_key_reuse(True):
                     run(key)
             except jax.errors.KeyReuseError as error:
-                raise _reuse(reader.as_theirs(error), method) from None
+                raise _reuse(guarding.as_theirs(error), method) from None
             except Raised as raised:
                 raise _reuse(raised, method) from None
 
@@ -677,13 +625,12 @@ def _reuse(raised, method):
     )
 
 
-@LAYER.add(
-    "a reused key is caught",
-    "Whoever passes one key to two calls is told so by JAX's check (`jax_debug_key_reuse`): the layer uses the key up.",
-    ["keys used once", "drawn from the key"],
-    applies=lambda subject: subject.draws and not subject.deterministic,
+@LAYER.law(
+    keys_used_once, drawn_from_the_key, applies=lambda subject: subject.draws and not subject.deterministic
 )
-def _(subject):
+def a_reused_key_is_caught(subject):
+    """Whoever passes one key to two calls is told so by JAX's check (`jax_debug_key_reuse`): the layer uses the key up."""
+
     def twice(key):
         return [subject.fwd(subject.x, *subject.variables, key=key)[0] for _ in range(2)]
 
@@ -706,12 +653,9 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "batch equals loop",
-    "A batch gives what a loop over its examples gives.",
-    ["differentiable", "any batch axes", "drawn from the key"],
-)
-def _(subject):
+@LAYER.law(differentiable, any_batch_axes, drawn_from_the_key)
+def batch_equals_loop(subject):
+    """A batch gives what a loop over its examples gives."""
     with context("For one example, without batch axes"):
         outputs = subject.one_by_one[0]
     found = subject.at_once.get("batch", {})
@@ -736,12 +680,9 @@ def _(subject):
                 raise Failed("The output for an empty batch has a wrong shape.", got=leaf.shape)
 
 
-@LAYER.add(
-    "vmap equals loop",
-    "Under `jax.vmap` (with a key for each example) a layer gives what a loop over the examples gives.",
-    ["differentiable", "any batch axes", "drawn from the key"],
-)
-def _(subject):
+@LAYER.law(differentiable, any_batch_axes, drawn_from_the_key)
+def vmap_equals_loop(subject):
+    """Under `jax.vmap` (with a key for each example) a layer gives what a loop over the examples gives."""
     found = subject.at_once["mapped"]
     if isinstance(found, Failed):
         with context("Under `jax.vmap`"):
@@ -757,12 +698,9 @@ def _(subject):
         )
 
 
-@LAYER.add(
-    "scan and checkpoint",
-    "Inside `jax.lax.scan` and `jax.checkpoint` a layer and its gradients mean the same.",
-    ["differentiable", "any batch axes", "drawn from the key"],
-)
-def _(subject):
+@LAYER.law(differentiable, any_batch_axes, drawn_from_the_key)
+def scan_and_checkpoint(subject):
+    """Inside `jax.lax.scan` and `jax.checkpoint` a layer and its gradients mean the same."""
     x, (trainables, non_trainables) = subject.x, subject.variables
     outputs, by_x, by_trainables = subject.one_by_one
 
@@ -816,12 +754,9 @@ def _(subject):
         raise Failed("A gradient is not finite.", input=shown, got=gradients)
 
 
-@LAYER.add(
-    "finite in half precision",
-    "For ordinary numbers, outputs and gradients are finite in float16 and bfloat16, too.",
-    ["dtype outside"],
-)
-def _(subject):
+@LAYER.law(dtype_outside)
+def finite_in_half_precision(subject):
+    """For ordinary numbers, outputs and gradients are finite in float16 and bfloat16, too."""
     for dtype, tree in subject.halves.items():
         for leaf in jax.tree.leaves(tree):
             if not np.isfinite(np.asarray(leaf, np.float64)).all():
@@ -833,12 +768,9 @@ def _(subject):
                 )
 
 
-@LAYER.add(
-    "gradients",
-    "The gradients are those that finite differences measure, in float64.",
-    ["dtype outside", "drawn from the key"],
-)
-def _(subject):
+@LAYER.law(dtype_outside, drawn_from_the_key)
+def gradients(subject):
+    """The gradients are those that finite differences measure, in float64."""
     _, traced = subject.program("float64", True)
     rough = {"step": 5e-3, "tolerance": 2e-2} if strays(traced.jaxpr, "float64") else {}
     # JAX's own rules are right to any order, and second derivatives take most of the compiler's time.
@@ -865,12 +797,9 @@ def _(subject):
             ) from None
 
 
-@LAYER.add(
-    "init sharded",
-    "`jax.jit(layer.init, out_shardings=…)` makes the same variables, where they should be.",
-    ["init from shapes"],
-)
-def _(subject):
+@LAYER.law(init_from_shapes)
+def init_sharded(subject):
+    """`jax.jit(layer.init, out_shardings=…)` makes the same variables, where they should be."""
     replicated = jax.NamedSharding(_mesh(), jax.P())
     with context("Under `jax.jit`"):
         found = jax.jit(subject.init, out_shardings=replicated)(jax.random.key(0), subject.x)
@@ -886,12 +815,9 @@ def _(subject):
     )
 
 
-@LAYER.add(
-    "shard_map",
-    "In `jax.shard_map` a layer sees a smaller batch, and gives for it what it gives alone (with a key for each shard).",
-    ["differentiable", "any batch axes", "drawn from the key"],
-)
-def _(subject):
+@LAYER.law(differentiable, any_batch_axes, drawn_from_the_key, name="shard_map")
+def shard_map(subject):
+    """In `jax.shard_map` a layer sees a smaller batch, and gives for it what it gives alone (with a key for each shard)."""
     mesh = _mesh()
     count = mesh.size
     trainables, non_trainables = subject.variables

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn, optim
-from mlax_tutorial.checking import reader
+from mlax_tutorial.checking import guarding
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
 from mlax_tutorial.inspection.dtypes import DTYPES
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 MODEL = nn.Series(nn.Linear(2), nn.F(jnp.tanh), nn.Series(nn.Bias()))  # tuples, dicts and ()
 X = np.random.default_rng(0).normal(size=(8, 4))
@@ -52,8 +52,8 @@ class GuardedOptimizer:
 
     def __init__(self, optimizer):
         self.optimizer = optimizer
-        self._init = reader.guard(optimizer.init, "init")
-        self._step = reader.guard(optimizer.step, "step")
+        self._init = guarding.guard(optimizer.init, "init")
+        self._step = guarding.guard(optimizer.step, "step")
 
     def init(self, trainables):
         state = self._init(trainables)
@@ -106,7 +106,7 @@ class OptimizerSubject:
         self.make, self.peer, self.rate, self.wide, self.arithmetic = make, peer, rate, wide, arithmetic
         self.frozen, self.packed, self.declared = frozen, packed, declared or {}
         self.double, self.thorough = double, thorough
-        self._make, self.traces = reader.guard(make, "make"), []
+        self._make, self.traces = guarding.guard(make, "make"), []
         self.theirs = self.theirs_of(rate)
         if isinstance(self.theirs, type) or self.theirs is None:
             raise Failed(f"You gave {kind(self.theirs)}, but an optimizer is asked for.")
@@ -116,7 +116,7 @@ class OptimizerSubject:
                     f"You gave {kind(self.theirs)}, but an optimizer is asked for, which has two methods, `init` and `step`: there is "
                     f"no `{name}`."
                 )
-            if reader.is_open(getattr(self.theirs, name)):
+            if guarding.is_open(getattr(self.theirs, name)):
                 raise NotAttempted
         self.optimizer = self.guarded(self.theirs)
 

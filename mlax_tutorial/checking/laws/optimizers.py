@@ -22,18 +22,17 @@ from mlax_tutorial.checking.laws.optimizer_subject import (
 from mlax_tutorial.checking.outcome import Failed
 from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.inspection.dtypes import strays
-from mlax_tutorial.nn.numeric import accumulator
+from mlax_tutorial.nn.arrays import accumulator
 
 OPTIMIZER = Laws()
 PLAIN = {"convert_element_type", "mul", "add", "neg", "sub"}
 
 
-@OPTIMIZER.add(
-    "signature",
-    "An optimizer has `init(trainables)` and `step(gradients, state, trainables)`, which returns `(updates, state)`; updates are to be "
-    "added, and have the shapes of the trainables.",
-)
-def _(subject):
+@OPTIMIZER.law()
+def signature(subject):
+    """An optimizer has `init(trainables)` and `step(gradients, state, trainables)`, which returns `(updates, state)`;
+    updates are to be added, and have the shapes of the trainables.
+    """
     updates, _ = subject.stepped
     if jax.tree.structure(updates) != jax.tree.structure(subject.trainables):
         raise Failed(
@@ -66,12 +65,9 @@ def _(subject):
         )
 
 
-@OPTIMIZER.add(
-    "pure and under jit",
-    "`init` and `step` are pure functions: called twice they give the same, and under `jax.jit`, too.",
-    ["signature"],
-)
-def _(subject):
+@OPTIMIZER.law(signature)
+def pure_and_under_jit(subject):
+    """`init` and `step` are pure functions: called twice they give the same, and under `jax.jit`, too."""
     g, state, trainables = subject.gradients, subject.state, subject.trainables
     shown = {"gradients": g, "trainables": trainables}
     eager = subject.stepped
@@ -104,12 +100,11 @@ def _(subject):
     )
 
 
-@OPTIMIZER.add(
-    "state mirrors the weights",
-    "Each array of the state belongs to a weight and stands where it stands: the state holds trees built like the trainables, and counts.",
-    ["pure and under jit"],
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit)
+def state_mirrors_the_weights(subject):
+    """Each array of the state belongs to a weight and stands where it stands: the state holds trees built like the
+    trainables, and counts.
+    """
     wanted = subject.mirror
     for when, state in (("returned by `init`", subject.state), ("returned by `step`", subject.stepped[1])):
         for name, tree in mirrors(state, wanted):
@@ -127,12 +122,9 @@ def _shapes(tree):
     return jax.tree.map(lambda leaf: Words(f"{leaf[1]}{list(leaf[0])}"), tree, is_leaf=is_type)
 
 
-@OPTIMIZER.add(
-    "state keeps its types",
-    "`step` returns a state of the structure, shapes and dtypes that it got, so that a loop can carry it.",
-    ["pure and under jit"],
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit)
+def state_keeps_its_types(subject):
+    """`step` returns a state of the structure, shapes and dtypes that it got, so that a loop can carry it."""
     for dtype in ("float32", "bfloat16"):
         trainables = weights(dtype)
         with context(f"With weights of {dtype}"):
@@ -165,12 +157,9 @@ def _(subject):
                     )
 
 
-@OPTIMIZER.add(
-    "a pytree of its numbers",
-    "An optimizer is a pytree: its numbers are leaves, strong float32 or int32 scalars; all else is in its tree definition.",
-    ["pure and under jit"],
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit)
+def a_pytree_of_its_numbers(subject):
+    """An optimizer is a pytree: its numbers are leaves, strong float32 or int32 scalars; all else is in its tree definition."""
     optimizer = subject.theirs
     leaves, structure = jax.tree.flatten(optimizer)
     if leaves and leaves[0] is optimizer:
@@ -217,12 +206,11 @@ def _(subject):
         raise Failed("Put together from placeholders, the optimizer has another tree definition.")
 
 
-@OPTIMIZER.add(
-    "dtypes",
-    "Weights and state keep their dtype; updates of half-precision weights are float32, so that they are rounded once, when added.",
-    ["pure and under jit"],
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit)
+def dtypes(subject):
+    """Weights and state keep their dtype; updates of half-precision weights are float32, so that they are rounded once, when
+    added.
+    """
     for dtype, wide_setting in subject.settings:
         with x64(wide_setting):
             trainables = g = jax.eval_shape(lambda d=dtype: weights(d))
@@ -268,12 +256,9 @@ def _(subject):
                     )
 
 
-@OPTIMIZER.add(
-    "no weights",
-    "For a model without weights there is nothing to do, and nothing fails.",
-    ["pure and under jit"],
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit)
+def no_weights(subject):
+    """For a model without weights there is nothing to do, and nothing fails."""
     for nothing in ((), {}, ({}, ())):
         with context(f"With trainables = {nothing!r}"):
             state = subject.optimizer.init(nothing)
@@ -287,12 +272,9 @@ def _(subject):
             )
 
 
-@OPTIMIZER.add(
-    "one trace",
-    "A new learning rate, however it is written, never traces again.",
-    ["a pytree of its numbers"],
-)
-def _(subject):
+@OPTIMIZER.law(a_pytree_of_its_numbers)
+def one_trace(subject):
+    """A new learning rate, however it is written, never traces again."""
     trainables, train, traces, results = subject.trainables, subject.train, subject.traces, []
     traced, rates = jax.jit(subject.theirs_of), spellings()
     for rate in [*rates, *rates]:
@@ -321,12 +303,9 @@ def _(subject):
         raise Failed("Another number in the optimizer traced `step` again.")
 
 
-@OPTIMIZER.add(
-    "donation",
-    "State and weights may be donated together: no array of the state is a weight.",
-    ["pure and under jit"],
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit)
+def donation(subject):
+    """State and weights may be donated together: no array of the state is a weight."""
     trainables = weights()
     state = subject.optimizer.init(trainables)
     held = {_buffer(leaf) for leaf in jax.tree.leaves(trainables)}
@@ -364,12 +343,9 @@ def _buffer(leaf):
     return leaf.addressable_data(0).unsafe_buffer_pointer()
 
 
-@OPTIMIZER.add(
-    "numbers are cast",
-    "Python's numbers may stand where the leaves were (a configuration may have put them there): `step` casts them.",
-    ["a pytree of its numbers"],
-)
-def _(subject):
+@OPTIMIZER.law(a_pytree_of_its_numbers)
+def numbers_are_cast(subject):
+    """Python's numbers may stand where the leaves were (a configuration may have put them there): `step` casts them."""
     plain = jax.tree.map(lambda leaf: leaf.item(), subject.theirs)
     with context("With Python's numbers as leaves"):
         found = subject.run(subject.guarded(plain), subject.trainables)
@@ -382,12 +358,9 @@ def _(subject):
     )
 
 
-@OPTIMIZER.add(
-    "ensemble by vmap",
-    "`jax.vmap` over the learning rate trains one model for each rate.",
-    ["one trace"],
-)
-def _(subject):
+@OPTIMIZER.law(one_trace)
+def ensemble_by_vmap(subject):
+    """`jax.vmap` over the learning rate trains one model for each rate."""
     rates = (0.1, 0.5)
     with context("Under `jax.vmap` over the learning rate"):
         batched = jax.vmap(subject.theirs_of)(jnp.array(rates))
@@ -406,12 +379,9 @@ def _(subject):
         )
 
 
-@OPTIMIZER.add(
-    "gradients through a step",
-    "The weights after two steps are differentiable by the learning rate, and the derivative is that of finite differences.",
-    ["a pytree of its numbers", "dtypes"],
-)
-def _(subject):
+@OPTIMIZER.law(a_pytree_of_its_numbers, dtypes)
+def gradients_through_a_step(subject):
+    """The weights after two steps are differentiable by the learning rate, and the derivative is that of finite differences."""
     with x64():
         trainables, rate = weights("float64"), subject.rate
 
@@ -450,12 +420,9 @@ def _change(low, high):
     return high - low if floating else np.zeros(low.shape, jax.dtypes.float0)
 
 
-@OPTIMIZER.add(
-    "rounded once",
-    "For half-precision weights and gradients a step computes what it computes for the same numbers in float32.",
-    ["dtypes"],
-)
-def _(subject):
+@OPTIMIZER.law(dtypes)
+def rounded_once(subject):
+    """For half-precision weights and gradients a step computes what it computes for the same numbers in float32."""
     for dtype in ("bfloat16", "float16") if subject.thorough else ("bfloat16",):
         half = jax.tree.map(lambda leaf, d=dtype: leaf.astype(d), (subject.gradients, subject.trainables))
         whole = jax.tree.map(lambda leaf: leaf.astype("float32"), half)
@@ -472,12 +439,9 @@ def _(subject):
         )
 
 
-@OPTIMIZER.add(
-    "sums keep growing",
-    "What accumulates in the state of half-precision weights does not stop growing where it should go on.",
-    ["state keeps its types", "dtypes"],
-)
-def _(subject):
+@OPTIMIZER.law(state_keeps_its_types, dtypes)
+def sums_keep_growing(subject):
+    """What accumulates in the state of half-precision weights does not stop growing where it should go on."""
     exact = "float64" if subject.double else "float32"
     with x64(subject.double):
         # Side by side in one program. The weights stay, and so does the gradient: 1.
@@ -502,13 +466,9 @@ def _(subject):
             )
 
 
-@OPTIMIZER.add(
-    "state is sharded",
-    "State and updates lie on the devices on which their weights lie.",
-    ["state mirrors the weights", "a pytree of its numbers"],
-    applies=lambda subject: not subject.packed,
-)
-def _(subject):
+@OPTIMIZER.law(state_mirrors_the_weights, a_pytree_of_its_numbers, applies=lambda subject: not subject.packed)
+def state_is_sharded(subject):
+    """State and updates lie on the devices on which their weights lie."""
     mesh = jax.make_mesh((jax.device_count(),), ("model",), axis_types=(jax.sharding.AxisType.Auto,))
     sharding = jax.NamedSharding(mesh, jax.P("model"))
     for dtype in ("float32", "bfloat16"):
@@ -531,13 +491,9 @@ def _(subject):
                     )
 
 
-@OPTIMIZER.add(
-    "equals Optax",
-    "Fifty steps end where those of the same optimizer in Optax end.",
-    ["pure and under jit"],
-    applies=lambda subject: subject.peer is not None,
-)
-def _(subject):
+@OPTIMIZER.law(pure_and_under_jit, applies=lambda subject: subject.peer is not None)
+def equals_Optax(subject):
+    """Fifty steps end where those of the same optimizer in Optax end."""
     ours, theirs = jax.jit(subject.optimizer.step), jax.jit(subject.peer.update)
     first, second = weights(), weights()
     state = subject.optimizer.init(first)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import reader
+from mlax_tutorial.checking import guarding
 from mlax_tutorial.checking.describe import kind
 from mlax_tutorial.checking.laws.law import x64
 from mlax_tutorial.checking.outcome import Failed, NotAttempted
@@ -41,8 +41,8 @@ class Guarded:
 
     def __init__(self, layer):
         self.layer = layer
-        self._init = reader.guard(layer.init, "init")
-        self._fwd = reader.guard(layer.fwd, "fwd")
+        self._init = guarding.guard(layer.init, "init")
+        self._fwd = guarding.guard(layer.fwd, "fwd")
 
     def init(self, key, x):
         return pair("init", self._init(key, x))
@@ -371,7 +371,7 @@ def check_is_layer(layer):
                 f"no `{name}`.",
                 got=layer,
             )
-        if reader.is_open(getattr(layer, name)):
+        if guarding.is_open(getattr(layer, name)):
             raise NotAttempted
 
 
@@ -403,7 +403,7 @@ def sin_sum(y):
 
 def as_failure(error):
     """An error of the reader's, or one that JAX raised for what they returned, to be raised as a `Failed`."""
-    return error if isinstance(error, Failed) else reader.as_theirs(error)
+    return error if isinstance(error, Failed) else guarding.as_theirs(error)
 
 
 def fields(layer):
@@ -441,7 +441,7 @@ def changes(layer):
             yield field.name, other
 
 
-def signature(function):
+def parameters_of(function):
     """The signature of a method, or None."""
     try:
         return inspect.signature(function)

@@ -29,7 +29,7 @@ def check(benchmark):
         raise said
     said = _wrong_about(benchmark, expected, in_a_dict)
     if said:
-        said.message = f"Where the function returns a dict of arrays: {said.message}"
+        said.say_first("Where the function returns a dict of arrays:")
         if isinstance(said, _WrongTime):
             said.message = (
                 "Where the function returns a dict of arrays, the time is wrong: wait for all of them. "

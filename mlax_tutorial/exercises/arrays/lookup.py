@@ -25,7 +25,7 @@ def check(lookup):
         (
             lambda table, ids: table.at[ids].get(mode="fill", fill_value=0),
             "Negative ids still get a row: an index from -len to -1 is not out of bounds, it counts from the end, "
-            "and `mode` never sees it.",
+            "and `mode` never sees it unless you add `wrap_negative_indices=False`.",
         ),
         (
             take,
@@ -161,8 +161,9 @@ exercise = Exercise(
     "you to say.",
     hints=(
         "Print `lookup(table, jnp.arange(-5, 6))` for a table of three rows, and see which ids get a row.",
-        "Two things go wrong: large ids are clamped, and negative ones count from the end. A `mode` mends only one.",
-        "Work out which ids are known, `(ids >= 0) & (ids < len(table))`, and let `jnp.where` choose. Mind the shape "
+        "Two things go wrong: large ids get the nearest row, and negative ones count from the end. `mode` is for the first, "
+        "`wrap_negative_indices` for the second.",
+        "Or work out which ids are known, `(ids >= 0) & (ids < len(table))`, and let `jnp.where` choose. Mind the shape "
         "of the mask: it needs an axis more to meet the rows.",
     ),
     solution=solution,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mlax_tutorial.checking import Failed
+from mlax_tutorial.checking import Failed, checks
 from mlax_tutorial.checking.describe import describe, is_array
 
 
@@ -30,10 +30,7 @@ def same(got, expected, recognise=(), name="result", tolerance=1e-4, **given):
 
 
 def close(one, other, tolerance=1e-4):
-    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    return one.shape == other.shape and np.allclose(
-        one, other, rtol=tolerance, atol=tolerance, equal_nan=True
-    )
+    return checks.agrees(one, np.asarray(other, np.float64), tolerance, tolerance)
 
 
 def _shown(given):

@@ -119,11 +119,8 @@ def _other_sizes(GroupedAttention):
     x = np.sin(np.arange(5.0 * features)).reshape(1, 5, features).astype(np.float32)
     shapes = {"query": (24, 24), "key": (24, 8), "value": (24, 8), "out": (24, 24)}
     said = "heads=6 and kv_heads=2"
-    try:
+    with checks.says(f"For {said}, so that `head_dim` is 24 // 6:"):
         variables(layer, x, shapes, made=outlines(layer, x))
-    except Failed as failure:
-        failure.message = f"For {said}, so that `head_dim` is 24 // 6: {failure.message}"
-        raise
     weights = {
         name: np.cos(i + np.arange(a * b)).reshape(a, b).astype(np.float32) / 2
         for i, (name, (a, b)) in enumerate(shapes.items())

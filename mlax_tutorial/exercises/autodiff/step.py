@@ -8,7 +8,6 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.exercises.autodiff._compare import compare
 
 
 def solution(loss, params, batch, rate):
@@ -41,10 +40,8 @@ def check(step):
     shown = {"input": "a `loss` of two parameters, `w` in float32 and `b` in bfloat16, and rate = 0.1"}
     _, value, extras = expected = solution(_line, params, batch, 0.1)
     got = step(loss, params, batch, 0.1)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        raise Failed("Three things are asked for: `(params, value, extras)`.", got=got, **shown)
+    asked = "Three things are asked for: `(params, value, extras)`."
+    checks.returned(got, "params", "value", "extras", lists=True, asked=asked, **shown)
     if not calls:
         raise Failed("Your function does not call `loss`.")
     if len(calls) > 1:
@@ -81,7 +78,7 @@ def check(step):
         ((expected[0], extras, value), "Value and extras are in the wrong order."),
         (lambda: (expected[0], *_line(expected[0], batch)), "The value is that of the new parameters."),
     ]
-    compare(got, expected, wrong, rtol=2e-3, atol=1e-4, **shown)
+    checks.same(got, expected, recognise=wrong, rtol=2e-3, atol=1e-4, **shown)
     other = step(_line, params, batch, jax.device_put(np.float32(0.1)))
     if other[0]["b"].dtype != jnp.bfloat16:
         raise Failed(
@@ -98,7 +95,9 @@ def check(step):
     with_tree = {
         "input": "parameters in nested dicts, lists, tuples and a named tuple, and extras in a tuple"
     }
-    checks.same(step(of_a_tree, nested, 2.0, 0.5)[0], solution(of_a_tree, nested, 2.0, 0.5)[0], **with_tree)
+    checks.same(
+        step(of_a_tree, nested, 200.0, 0.5)[0], solution(of_a_tree, nested, 200.0, 0.5)[0], **with_tree
+    )
     with under("`jax.jit`"):
         jitted = jax.jit(fresh(step), static_argnums=0)(_line, params, batch, 0.1)
     checks.same(tuple(jitted), expected, where="under `jax.jit`", rtol=1e-2, atol=1e-4)

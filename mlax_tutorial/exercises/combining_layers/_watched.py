@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Failed, checks, reader
+from mlax_tutorial.checking import Failed, checks, guarding
 from mlax_tutorial.checking.laws.subject import pair
 from mlax_tutorial.inspection import jaxprs
 
@@ -79,7 +79,7 @@ class Fixed(nn.Layer):
 
 def method(layer, name):
     """A method whose errors are the reader's, and whose result is a pair."""
-    call = reader.guard(getattr(layer, name), name)
+    call = guarding.guard(getattr(layer, name), name)
 
     def run(*args, **kwargs):
         try:

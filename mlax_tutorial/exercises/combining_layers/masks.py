@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.combining_layers._watched import hides_reuse
 
 WIDE, DEEP, MANY = 24, 6, 8
@@ -29,11 +28,8 @@ def _kernels(depth):
 def check(noisy):
     x = jax.device_put(np.random.default_rng(0).uniform(0.5, 1.0, (MANY, WIDE)).astype(np.float32))
     kernels = _kernels(DEEP)
-    try:
+    with checks.says("Called without a key, which means that nothing is dropped:"):
         dropped_nothing = noisy(x, kernels)
-    except Raised as raised:
-        raised.message = f"Called without a key, which means that nothing is dropped: {raised.message}"
-        raise
     checks.same(dropped_nothing, x, where="without a key, and with kernels that change nothing")
     checks.same(noisy(x, kernels, None), x, where="with the key None")
     # A kernel that mixes neighbors shows whether the values are dropped behind the product, as they should be.
@@ -137,7 +133,7 @@ def _differs_between_layers(y, x):
 
 
 def _reuse(noisy, x, kernels):
-    run, key = reader.original(noisy), jax.random.key(5)
+    run, key = guarding.original(noisy), jax.random.key(5)
     # JAX 0.7 does not look into programs that were compiled without the check: another shape, other programs.
     x = x[:5]
     checks.keys(lambda key: run(x, kernels, key), jax.random.key(3))

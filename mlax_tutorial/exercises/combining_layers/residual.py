@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
@@ -144,10 +144,8 @@ def _refuses(Residual, x):
                     shown=[("message", said)],
                 ) from None
         except Exception as error:
-            failure = reader.as_theirs(error)
-            failure.message = (
-                f"For terms of shape {long} and {short} a `ValueError` is asked for. {failure.message}"
-            )
+            failure = guarding.as_theirs(error)
+            failure.say_first(f"For terms of shape {long} and {short} a `ValueError` is asked for.")
             raise failure from None
         else:
             raise Failed(

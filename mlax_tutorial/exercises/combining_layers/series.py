@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.combining_layers._watched import (
     OF_THE_LAYERS_INSIDE,
     Count,
@@ -132,15 +132,12 @@ def _in_its_own_order(NamedSeries, x):
     )
     trainables = jax.device_put({"first": {"kernel": kernels[1]}, "second": {"kernel": kernels[0]}})
     expected = np.asarray(x) @ kernels[0] @ kernels[1]
-    try:
+    with checks.says(
+        'The names here are ("second", "first"), and the dicts have been through `jax.tree.map`, which sorts their entries: take each '
+        "entry by its name, and not in the order in which the dict holds it."
+    ):
         y, _ = method(model, "fwd")(x, trainables, {"first": (), "second": ()})
         agrees(y, expected, 'for the names ("second", "first")')
-    except Failed as failure:
-        failure.message = (
-            'The names here are ("second", "first"), and the dicts have been through `jax.tree.map`, which sorts their entries: take each '
-            f"entry by its name, and not in the order in which the dict holds it.\n{failure.message}"
-        )
-        raise
 
 
 def _four(NamedSeries, x):
@@ -239,7 +236,7 @@ def _names_the_broken_one(model, x, broken, sound):
             ) from None
         return
     except Exception as error:
-        raise reader.as_theirs(error) from None
+        raise guarding.as_theirs(error) from None
     raise Failed("A layer raised a ValueError, and `fwd` swallowed it: after the note, `raise` it again.")
 
 

@@ -153,15 +153,12 @@ def _keys(DeepStack, x):
 
 def _recomputes_in_training(DeepStack, x):
     """With `remat=True`, too, blocks draw, update, and hear whether they are in training."""
-    try:
+    with checks.says("With `remat=True`:"):
         counting = checks.make(DeepStack, Count(), 2, True)
         counts(counting, lambda tree: {"runs": np.asarray(tree["runs"]).mean()}, x)
         _draw_apart(DeepStack, x, True)
         noisy = checks.make(DeepStack, Noise(), 2, True)
         catches_reuse(noisy, x, method(noisy, "init")(jax.random.key(1), x))
-    except Failed as failure:
-        failure.message = f"With `remat=True`: {failure.message}"
-        raise
 
 
 def _draw_apart(DeepStack, x, remat=False):

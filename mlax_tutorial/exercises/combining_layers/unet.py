@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.exercises.combining_layers._watched import method
 
 
@@ -99,12 +99,9 @@ def _nested(Level, x):
     """A level inside of a level, on images: the last axis holds the features, whatever stands before it."""
     inner = checks.make(Level, nn.Linear(2), nn.F(jnp.tanh), nn.Linear(3))
     model = checks.make(Level, nn.Linear(3), inner, nn.Linear(4))
-    try:
+    with checks.says("It works for an x with two axes; with one of shape (2, 5, 4):"):
         image = jax.ShapeDtypeStruct((2, 5, 4), jnp.float32)
         variables = jax.eval_shape(method(model, "init"), jax.random.key(1), image)
-    except Raised as raised:
-        raised.message = f"It works for an x with two axes; with one of shape (2, 5, 4): {raised.message}"
-        raise
     got = jax.tree.map(jnp.shape, variables[0])
     wanted = {
         "down": {"kernel": (4, 3)},

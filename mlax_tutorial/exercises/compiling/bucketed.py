@@ -1,11 +1,13 @@
 """Few programs for many lengths."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import guard
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.inspection import retracing
 
 
@@ -49,8 +51,7 @@ def check(bucketed):
     ):
         seen.clear()
         call = bucketed(watched(function))
-        if call is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(call)
         if not callable(call):
             raise Failed("`bucketed` returns a function, of `(x, initial)`.", got=call)
         call = calls[function] = guard(call, "bucketed(function)")
@@ -68,11 +69,8 @@ def check(bucketed):
                 raise Failed("The function is called with real arrays, by Python: it is not jitted.")
             expected = jnp.float32(in_numpy(x.astype(np.float64), initial=initial))
             shown = f"{function.__name__} of {length} numbers, initial={initial}"
-            try:
+            with checks.says(functools.partial(_why_not_bucketed, function, x, initial, got)):
                 checks.same(got, expected, input=shown, rtol=1e-4)
-            except Failed as failure:
-                failure.message = f"{_why_not_bucketed(function, x, initial, got)}{failure.message}"
-                raise
         if len(seen) > 11:
             said = ", ".join(str(shape[0]) for shape, _ in seen[:12] if shape)
             raise Failed(
@@ -82,7 +80,7 @@ def check(bucketed):
             )
         if function is not jnp.sum:
             continue
-        shortest = seen[0][0]  # what a vector of one number became
+        sizes = sorted({shape[0] for shape, _ in seen if shape})
         with retracing.compilations() as compiled:
             for length in (6, 90, 130, 600, 601):
                 call(np.ones(length, np.float32), 0.5)
@@ -107,11 +105,13 @@ def check(bucketed):
             f"For a new length something is still compiled: {', '.join(sorted(set(compiled)))}. Outside of `jit` the functions of "
             "`jnp` compile for each shape: prepare the inputs with NumPy.",
         )
-    if shortest and shortest[0] > 64:
-        raise Failed(
-            f"A vector of one number is padded to {shortest[0]}; 64 is the most here. The short ones should not pay for the long ones: "
-            "take the next power of two.",
-        )
+    for length in lengths:
+        padded = next((size for size in sizes if size >= length), length)
+        if padded > max(64, 4 * length):
+            raise Failed(
+                f"A vector of {length} is padded to {padded}, and {max(64, 4 * length)} is the most here. The short ones should not pay "
+                "for the long ones: take the next power of two.",
+            )
     for function, first, expected in ((jnp.prod, 0.0, 0.0), (jnp.max, 0.0, 0.0), (jnp.sum, np.nan, np.nan)):
         x = np.array([first, -2.0, -3.0], np.float32)
         start = -9.0 if function is jnp.max else 1.0
@@ -125,18 +125,18 @@ def check(bucketed):
             )
 
 
-def _why_not_bucketed(function, x, initial, got):
+def _why_not_bucketed(function, x, initial, got, failure):
     if not (isinstance(got, jax.Array) and got.shape == ()):
         return ""
     if np.allclose(got, initial):
-        return "Nothing takes part in the result: your mask is false for all numbers.\n"
+        return "Nothing takes part in the result: your mask is false for all numbers."
     if function is jnp.sum and np.allclose(got, x.sum(), rtol=1e-4):
-        return "`initial` does not count: hand it on to the function.\n"
+        return "`initial` does not count: hand it on to the function."
     if np.allclose(got, getattr(np, function.__name__)(x, initial=initial), rtol=1e-2):
-        return "Nearly: is something rounded to a smaller dtype?\n"
+        return "Nearly: is something rounded to a smaller dtype?"
     if function is jnp.sum and got < x.sum() + initial:
-        return "Not all numbers take part: pad to a size that is larger than the length, or equal to it.\n"
-    return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts.\n"
+        return "Not all numbers take part: pad to a size that is larger than the length, or equal to it."
+    return "What was padded takes part in the result: hand `where=` to the function, a mask that is true for what counts."
 
 
 exercise = Exercise(

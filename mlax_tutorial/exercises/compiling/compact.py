@@ -24,11 +24,8 @@ def _expected(x, size):
 
 def check(compact):
     x = jax.device_put(np.float32([3, -1, 5, -2, 0, 1]))
-    got = compact(x, 4)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, tuple) and len(got) == 2):
-        raise Failed("Return a pair: the positive elements, and how many there are.", got=got)
+    asked = "Return a pair: the positive elements, and how many there are."
+    got = checks.returned(compact(x, 4), "positive elements", "number", asked=asked)
     first = jax.device_put(np.float32([np.inf, -np.inf, 5, np.nan, 0, 1]))
     eagerly = "without `jax.jit`"  # of the first case's size: what ran there is not compiled again
     cases = [

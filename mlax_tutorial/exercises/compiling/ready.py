@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import guard
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.inspection import retracing
 
 
@@ -37,8 +37,7 @@ def check(ready):
 
     with retracing.compilations() as compiled:
         serve = ready(function, sizes)
-    if serve is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(serve)
     if not callable(serve):
         raise Failed("`ready` returns a function, of `x`.", got=serve)
     shapes = sorted({shape for shape, traced, _ in seen if traced})
@@ -76,6 +75,30 @@ def check(ready):
             raise Failed("Your function changes the array that the caller passed in.")
         _compare(got, x, size)
     checks.refuses(serve, np.ones(33, np.float32), error=ValueError)
+    _other_sizes(ready)
+
+
+def _other_sizes(ready):
+    """Two sizes that nobody has seen, and a function that says when it runs."""
+    runs = []
+
+    def function(x, length):
+        jax.debug.callback(lambda: runs.append(1))
+        return jnp.stack([jnp.sum(x) + length, jnp.float32(len(x))])
+
+    serve = ready(function, [3, 6])
+    jax.effects_barrier()
+    if runs:
+        raise Failed(
+            "The function has run before the first call. To compile it takes types alone, "
+            "`jax.jit(function).lower(x, length).compile()` with a `jax.ShapeDtypeStruct` each: a large model would cost time and "
+            "memory here.",
+        )
+    serve = guard(serve, "ready(function, sizes)")
+    for length, size in ((3, 3), (2, 3), (4, 6)):
+        with checks.says("The sizes are an argument, and here they are 3 and 6."):
+            got = serve(np.ones(length, np.float32))
+            checks.same(got, np.float32([2 * length, size]), input=f"{length} ones; the sizes are 3 and 6")
 
 
 def _compare(got, x, size):

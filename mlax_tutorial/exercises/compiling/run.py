@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import forget
-from mlax_tutorial.checking.reader import original
 
 
 def solution(step, state, batches):
@@ -50,8 +50,7 @@ def check(run):
     with warnings.catch_warnings(record=True) as heard, mock.patch.object(jax, "jit", watch.jit(jax.jit)):
         warnings.simplefilter("always")
         got = run(step, state, watch.over(batches, traced))
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     if not traced:
         raise Failed("Your function never calls `step`.")
     if not traced[0]:
@@ -97,15 +96,11 @@ def check(run):
             "donated or copied.",
         )
     twin = start(twice=True)
-    try:
+    with checks.says(
+        'One array stands in the state under two names, `{"weights": w, "average": w}`, and it was donated twice: copy each leaf.',
+        about="twice",
+    ):
         got = run(step, twin, iter(batches))
-    except Failed as failure:
-        if "twice" in failure.message:
-            failure.message = (
-                'One array stands in the state under two names, `{"weights": w, "average": w}`, and it was donated twice: copy each leaf.'
-                f"\n{failure.message}"
-            )
-        raise
     if twin["weights"].is_deleted():
         raise Failed("The caller's own state is deleted, where one array stands in it under two names.")
     checks.same(got, expected_of(start(twice=True), batches), input="one array under two names")

@@ -46,22 +46,16 @@ def check(cumulative):
                 "All products are zero: where does the first one start? At 1, not at 0.",
             ),
         ]
-        try:
+        with checks.says(f'With way = "{way}":'):
             checks.values(by_way, _products, examples=[(telling,)], recognise=recognise)
             drawn = inputs.arrays("n", sizes=(1, 3, 5), low=-2, high=2)
             jitted = jax.jit(by_way)
             checks.values(jitted, _products, drawn, recognise=recognise, count=6)
             _not_unrolled(by_way, way)
             whole = jax.device_put(np.array([3, 1, 2, -1, 5], np.int32))
-            try:
+            with checks.says("The dtype must stay, that of whole numbers, too."):
                 checks.same(jitted(whole), _products(whole), input={"x": whole})
-            except Failed as failure:
-                failure.message = f"The dtype must stay, that of whole numbers, too.\n{failure.message}"
-                raise
             checks.works_under_jit(by_way, telling)
-        except Failed as failure:
-            failure.message = f'With way = "{way}": {failure.message}'
-            raise
 
 
 def _products(x):

@@ -9,6 +9,7 @@ from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh, under
+from mlax_tutorial.exercises.control_flow.recurrent import unrolled
 
 
 def solution(a):
@@ -47,30 +48,25 @@ def check(settle):
         jax.jit(jax.grad(lambda a: settle(a)))(two)
     for a in (10.0, 0.01):
         checks.gradients(jitted, right, jax.device_put(np.float32(a)), finite_differences=False)
-    try:
+    with checks.says(
+        "At 1 no round is needed, so the result is `a` itself, with derivative 1: the loop starts from `a`, for the "
+        "gradient, too."
+    ):
         checks.gradients(jitted, right, jax.device_put(np.float32(1)), finite_differences=False)
-    except Failed as failure:
-        failure.message = (
-            "At 1 no round is needed, so the result is `a` itself, with derivative 1: the loop starts from `a`, for the "
-            f"gradient, too.\n{failure.message}"
-        )
-        raise
-    try:
+    with checks.says(
+        "The rounds are copies of the body in the program. Make them one loop: a `lax.scan`, or a `lax.fori_loop` "
+        "whose bounds are plain numbers, which becomes one.",
+        about="holds no `scan`",
+    ):
         checks.jaxpr(settle, two, requires=("scan",), forbids=("while",), at_most={"div": 3})
-    except Failed as failure:
-        if "holds no `scan`" in failure.message:
-            failure.message = (
-                "The rounds are copies of the body in the program. Make them one loop: a `lax.scan`, or a `lax.fori_loop` "
-                f"whose bounds are plain numbers, which becomes one.\n{failure.message}"
-            )
-        raise
+    if unrolled(settle, (two,)) >= 20:
+        raise Failed(
+            "The jaxpr holds one loop, but `unroll` copies its body twenty times when it is compiled. A small constant, such as "
+            "`unroll=4`, is fine."
+        )
     far = jax.device_put(np.float32(1e12))
-    try:
+    with checks.says(lambda _: _too_many_or_too_few(float(settle(far)), float(far))):
         checks.same(jitted(far), right(far), input={"a": far})
-    except Failed as failure:
-        if reason := _too_many_or_too_few(float(settle(far)), float(far)):
-            failure.message = f"{reason}\n{failure.message}"
-        raise
     checks.works_under_vmap(jitted, jax.device_put(np.float32([2, 1, 30])))
 
 

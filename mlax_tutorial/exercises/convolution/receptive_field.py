@@ -2,7 +2,7 @@
 
 import numbers
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.describe import describe
 
 
@@ -86,8 +86,7 @@ def check(receptive_field):
                 input={"layers": case},
                 got=layers,
             )
-        if found is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(found)
         if not isinstance(found, numbers.Integral):
             raise Failed(
                 f"One integer is asked for, got {describe(found)}.", input={"layers": case}, got=found

@@ -4,7 +4,7 @@ import numbers
 
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.describe import describe
 
 
@@ -62,10 +62,7 @@ def check(same):
     got = [same(*case) for case in CASES]
     got = [tuple(pair) if isinstance(pair, np.ndarray) and pair.ndim else pair for pair in got]
     for pair in got:
-        if pair is None:
-            raise Failed("Your function returned None: is a `return` missing?")
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise Failed("A pair `(before, after)` is asked for.", got=pair)
+        checks.returned(pair, "before", "after", lists=True, asked="A pair `(before, after)` is asked for.")
         for number in pair:
             if not isinstance(number, numbers.Integral):  # NumPy's, too: a shape takes them
                 mend = "divide with `//`" if isinstance(number, float) else "convert with `int()`"

@@ -7,7 +7,7 @@ from jax import lax
 
 from mlax_tutorial import nn
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.guarding import Raised
 from mlax_tutorial.exercises.convolution._reference import convolve, waves
 from mlax_tutorial.exercises.convolution.patches import COSTLY
 from mlax_tutorial.exercises.layers._layers import compare, drawn, outlines, subject, variables

@@ -7,7 +7,6 @@ from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import under
-from mlax_tutorial.exercises.autodiff._compare import compare
 from mlax_tutorial.inspection import costs, jaxprs
 
 
@@ -27,7 +26,7 @@ def all_layers(layer, weights, x):
 
 
 def check(pieces):
-    from mlax_tutorial.viz.reverse import record
+    from mlax_tutorial.viz.figures.passes import record
 
     count, each, width, rows = 4, 8, 4, 256
     weights = np.float32(np.sin(np.arange(count * each * width * width)) / 4).reshape(
@@ -48,21 +47,17 @@ def check(pieces):
             "Only the first layer of each piece is run.",
         ),
     ]
-    try:
+    inside = "Inside a piece: `lax.scan` gives the last carry and the stacked outputs."
+    with checks.says(lambda failure: inside if "carry" in failure.message else "", about="structure"):
         got = pieces(_smooth_layer, weights, few)
-    except Failed as failure:
-        if "carry" in failure.message and "structure" in failure.message:
-            failure.message = (
-                f"Inside a piece: `lax.scan` gives the last carry and the stacked outputs.\n{failure.message}"
-            )
-        raise
     if isinstance(got, (tuple, list)):
         raise Failed(
             "`lax.scan` returns a pair, the last carry and the stacked outputs. Only the carry is asked for: take `[0]`.",
             got=got,
             **shown,
         )
-    compare(got, jax.jit(all_layers, static_argnums=0)(_smooth_layer, weights, few), wrong, **shown)
+    expected = jax.jit(all_layers, static_argnums=0)(_smooth_layer, weights, few)
+    checks.same(got, expected, recognise=wrong, **shown)
 
     def loss(weights, x):
         return jnp.sum(pieces(_smooth_layer, weights, x) ** 2)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(denoise, pixels, known, encode, decode):
@@ -37,11 +37,10 @@ def _denoise(x, sigma):
 def check(completed):
     x, sigma = jnp.asarray(X), jnp.float32(1.5)
     made = completed(_denoise, jnp.asarray(PIXELS), jnp.asarray(KNOWN), _encode, _decode)
-    if made is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(made)
     if not callable(made):
         raise Failed("`completed` returns a denoiser: a function of `(x, sigma)`.", got=made)
-    made = reader.guard(made, "completed")
+    made = guarding.guard(made, "completed")
     given = {"x": X, "sigma": 1.5, "pixels": PIXELS, "known": KNOWN}
     estimate = np.asarray(_decode(_denoise(x, sigma)))
     pixels = np.where(KNOWN, PIXELS, estimate)

@@ -24,10 +24,9 @@ def check(factors):
     }
     given = {"sigma": SIGMA, "deviation": DEVIATION}
     got = factors(jnp.asarray(SIGMA), jnp.asarray(DEVIATION))
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, (tuple, list)) and len(got) == 3):
-        raise Failed("Return three factors: `c_in, c_skip, c_out`.", got=got)
+    checks.returned(
+        got, "c_in", "c_skip", "c_out", lists=True, asked="Return three factors: `c_in, c_skip, c_out`."
+    )
     shapes = [np.shape(one) for one in got]
     if any(shape != (3, 2) for shape in shapes):
         raise Failed(

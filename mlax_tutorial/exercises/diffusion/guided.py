@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 NONE = 10  # the label for "no class"
 
@@ -35,12 +35,10 @@ def _denoise(x, sigma, label):
 def check(guided):
     x, label, sigma = jnp.asarray(X), jnp.asarray(LABEL), jnp.float32(2.0)
     given = {"x": X, "sigma": 2.0, "label": LABEL}
-    made = guided(_denoise, 3.0)
-    if made is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    made = checks.returned(guided(_denoise, 3.0))
     if not callable(made):
         raise Failed("`guided` returns a denoiser: a function of `(x, sigma, label)`.", got=made)
-    made = reader.guard(made, "guided")
+    made = guarding.guard(made, "guided")
     conditional, without = (np.asarray(_denoise(x, sigma, which)) for which in (label, jnp.full(3, NONE)))
     expected = without + 3 * (conditional - without)
     got = made(x, sigma, label)

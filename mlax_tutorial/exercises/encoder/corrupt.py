@@ -34,8 +34,8 @@ def check(corrupt):
         jnp.asarray(real),
     )
     got = jitted(key, jnp.asarray(ids), jnp.asarray(real))
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Failed("Return a pair, the inputs and which tokens were chosen.", input=given, got=got)
+    asked = "Return a pair, the inputs and which tokens were chosen."
+    checks.returned(got, "inputs", "chosen", lists=True, asked=asked, input=given)
     inputs, chosen = map(np.asarray, got)
     if inputs.shape != SHAPE or inputs.dtype != ids.dtype:
         raise Failed(

@@ -38,15 +38,11 @@ def check(pack):
     sequences = _made(LENGTHS)
     given = {"lengths": LENGTHS, "length": 8}
     expected = solution(sequences, 8)
-    got = pack([one.copy() for one in sequences], 8)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        raise Failed(
-            "Three arrays are asked for, `tokens, segments, places`.", input=given, got=type(got).__name__
-        )
+    got, names = pack([one.copy() for one in sequences], 8), ("tokens", "segments", "places")
+    asked = "Three arrays are asked for, `tokens, segments, places`."
+    checks.returned(got, *names, lists=True, asked=asked, input=given)
     arrays = [np.asarray(array) for array in got]
-    for name, array in zip(("tokens", "segments", "places"), arrays):
+    for name, array in zip(names, arrays):
         if array.ndim != 2 or array.shape[1:] != (8,) or array.dtype.kind not in "iu":
             raise Failed(f"`{name}` should be integers of shape (rows, 8).", input=given, got=array)
     if len({array.shape for array in arrays}) > 1:

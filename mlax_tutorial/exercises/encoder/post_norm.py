@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.checking.describe import is_array
 from mlax_tutorial.checking.laws import LAYER, LayerSubject
 
@@ -81,7 +81,7 @@ def check(PostNorm):
         for i, leaf in enumerate(leaves)
     ]
     trainables = jax.tree.unflatten(tree, numbers)
-    fwd = reader.guard(block.fwd, "fwd")
+    fwd = guarding.guard(block.fwd, "fwd")
     y = jax.jit(lambda x, t: fwd(x, t, (), mask=mask)[0])(x, trainables)
     if not is_array(y) or y.shape != x.shape:
         raise Failed(f"`forward` should return an array of the shape of x, {x.shape}.", got=y)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(layers, labels, train):
@@ -48,8 +48,7 @@ def check(probe):
     expected = _accuracies(layers, labels, train, fitted=first, tested=rest)
     got = probe(jnp.asarray(layers), jnp.asarray(labels), train)
     shown = {"input": {"layers": "(3, 900, 6)", "train": train}, "expected": expected, "got": got}
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     if np.shape(got) != (3,):
         raise Failed("One accuracy for each layer is asked for, an array of shape (layers,).", **shown)
     got = np.asarray(got)

@@ -1,4 +1,4 @@
-"""Failures that say what is behind them."""
+"""A failure that says what is behind it."""
 
 import jax
 
@@ -9,12 +9,3 @@ def no_tracers(got, advice):
     """Fails where a result holds a tracer that outlived its trace."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(got)):
         raise Failed(f"A tracer got out of its trace, and stands in the result. {advice}")
-
-
-def explained(advice, check, *arguments, **options):
-    """A check whose failure begins with what is behind it."""
-    try:
-        check(*arguments, **options)
-    except Failed as failure:
-        failure.message = f"{advice}\n{failure.message}"
-        raise

@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
-from mlax_tutorial.checking.reader import original
-from mlax_tutorial.exercises.errors._explain import explained
+from mlax_tutorial.checking.guarding import original
 
 
 def solution(x, limit):
@@ -24,13 +23,10 @@ def check(clip_total):
     x = jax.device_put(np.float32([1.0, 2.5, -0.5]))
     calls = [(x, jax.device_put(np.float32(limit))) for limit in (10.0, 2.0, -1.0)]
     if hasattr(original(clip_total), "lower"):
-        explained(
-            "Every limit makes a program of its own: what may change often should not be static.",
-            checks.traces,
-            clip_total,
-            *[(x, float(limit)) for _, limit in calls],
-            exactly=1,
-        )
+        with checks.says(
+            "Every limit makes a program of its own: what may change often should not be static."
+        ):
+            checks.traces(clip_total, *[(x, float(limit)) for _, limit in calls], exactly=1)
     checks.values(
         clip_total,
         solution,

@@ -41,11 +41,8 @@ def check(features):
         del runs[before + now :]
         if list(powers) != given:
             raise Failed("Your function changes the caller's list.", input=f"powers = {given}", got=powers)
-        try:
+        with checks.says(advice):
             checks.same(got, expected, input=f"x = {x}, activation = {name}, powers = {given}")
-        except Failed as failure:
-            failure.message = f"{advice}\n{failure.message}".lstrip()
-            raise
         del shown
         return now
 

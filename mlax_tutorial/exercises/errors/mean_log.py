@@ -8,7 +8,6 @@ import numpy as np
 from jax.experimental import checkify
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.exercises.errors._explain import explained
 
 
 @jax.jit
@@ -23,10 +22,8 @@ def solution(x):
 
 def check(mean_log):
     good, bad = jnp.array([1.0, 2.0, 4.0]), jnp.array([1.0, -2.0, -4.0])
-    got = mean_log(good)
-    if not isinstance(got, tuple) or len(got) != 2:
-        raise Failed("A pair is asked for: what `checkify` noted, and the mean.", input={"x": good}, got=got)
-    error, value = got
+    got, asked = mean_log(good), "A pair is asked for: what `checkify` noted, and the mean."
+    error, value = checks.returned(got, "error", "mean", asked=asked, input={"x": good})
     if not hasattr(error, "get") and hasattr(value, "get"):
         raise Failed("The pair is in the wrong order: first what `checkify` noted, then the mean.")
     if not isinstance(error, checkify.Error):
@@ -74,15 +71,8 @@ def check(mean_log):
                 )
             raise Failed("The number in the note is not that of the bad elements.", **shown)
         raise Failed("There is a note, but not with these words.", **shown)
-    explained(
-        "Every call should find the same program.",
-        checks.traces,
-        mean_log,
-        (good,),
-        (bad,),
-        (jnp.array([3.0, 1.0, 1.0]),),
-        exactly=1,
-    )
+    with checks.says("Every call should find the same program."):
+        checks.traces(mean_log, (good,), (bad,), (jnp.array([3.0, 1.0, 1.0]),), exactly=1)
     for x in (jnp.array([2.0]), jnp.array([[1.0, 2.0], [3.0, 4.0]])):
         error, value = mean_log(x)
         checks.same(value, jnp.mean(jnp.log(x)), input={"x": x})

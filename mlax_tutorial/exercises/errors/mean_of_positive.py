@@ -6,7 +6,6 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.exercises.errors._explain import explained
 
 
 def solution(x):
@@ -60,18 +59,16 @@ def check(mean_of_positive):
         (large, "This is right for finite numbers. But infinity is positive, and counts."),
     ):
         if advice:
-            explained(advice, checks.same, mean_of_positive(x), solution(x), input={"x": x})
+            with checks.says(advice):
+                checks.same(mean_of_positive(x), solution(x), input={"x": x})
         else:
             checks.values(mean_of_positive, solution, examples=[(x,)], recognise=recognise)
     with jax.disable_jit():  # XLA may make a choice of a product with a mask; nobody should rest on that
-        explained(
+        with checks.says(
             "This is right only if the compiler is kind: written out, an infinity or a NaN times zero is NaN. Choose by "
-            "`jnp.where` instead.",
-            checks.same,
-            mean_of_positive(wild),
-            solution(wild),
-            input={"x": wild},
-        )
+            "`jnp.where` instead."
+        ):
+            checks.same(mean_of_positive(wild), solution(wild), input={"x": wild})
     values = inputs.arrays("n", sizes=(1, 3, 5), special=(np.nan, -np.inf))
     right = jax.jit(solution)
     checks.values(jitted, right, values, recognise=recognise)

@@ -4,10 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking import Exercise, checks
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import forget, under
-from mlax_tutorial.checking.reader import original
-from mlax_tutorial.exercises.errors._explain import explained
 
 
 def solution(table, i):
@@ -34,11 +33,10 @@ def _of_rows(pick):
     forget(original(pick))
     jitted = jax.jit(lambda i: pick(table, i))
     for i in (jnp.int32(-1), jnp.array([1, -3, 5]), jnp.array([[2], [9]])):
-        explained(
-            "This is right for a table with one axis. With two axes an element is a row, and a missing row is NaN throughout.",
-            compare,
-            i,
-        )
+        with checks.says(
+            "This is right for a table with one axis. With two axes an element is a row, and a missing row is NaN throughout."
+        ):
+            compare(i)
 
 
 def check(pick):
@@ -68,20 +66,12 @@ def check(pick):
             shown = {"table": table, "i": i}
             with under("`jax.jit(lambda i: pick(table, i))`"):
                 got = jitted(i)
-            try:
+            with checks.says(where):
                 checks.same(got, _by_numpy(table, i), input=shown)
-            except Failed as failure:
-                failure.message = f"{where}\n{failure.message}".lstrip()
-                raise
     table, i = tables[0], jnp.array([0, -1, 7])
     checks.same(pick(table, i), _by_numpy(table, i), where="without `jit`", input={"table": table, "i": i})
-    explained(
-        "A callback goes back to Python for each lookup: the table fits into the program.",
-        checks.jaxpr,
-        lambda i: pick(table, i),
-        i,
-        forbids=("pure_callback", "io_callback"),
-    )
+    with checks.says("A callback goes back to Python for each lookup: the table fits into the program."):
+        checks.jaxpr(lambda i: pick(table, i), i, forbids=("pure_callback", "io_callback"))
     _of_rows(pick)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
-from mlax_tutorial.exercises.errors._explain import explained
 from mlax_tutorial.inspection import jaxprs
 
 
@@ -47,13 +46,11 @@ def check(running_mean):
     checks.values(jitted, right, drawn, examples=[(row,), (column,)], count=6, recognise=recognise)
     for dtype in (jnp.float16, jnp.bfloat16):
         half = jax.device_put(table.astype(dtype))
-        explained(
-            f"This is right for float32, but not for {jnp.dtype(dtype)}. The first carry, too, must be of the dtype of `x`.",
-            checks.same,
-            jitted(half),
-            right(half),
-            input={"x": half},
-        )
+        with checks.says(
+            f"This is right for float32, but not for {jnp.dtype(dtype)}: the result has the dtype of `x`. With a loop, that "
+            "begins with the first carry."
+        ):
+            checks.same(jitted(half), right(half), input={"x": half})
     few, many = (_size(running_mean, jax.ShapeDtypeStruct((n, 3), jnp.float32)) for n in (8, 64))
     if many > 4 * few:  # a tree of sums grows with the logarithm
         raise Failed(

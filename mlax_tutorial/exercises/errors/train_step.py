@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, checks, inputs
-from mlax_tutorial.exercises.errors._explain import explained, no_tracers
+from mlax_tutorial.exercises.errors._explain import no_tracers
 
 
 def solution(w, x, y, rate):
@@ -59,13 +59,10 @@ def check(train_step):
         count=5,
         recognise=recognise,
     )
-    explained(
-        "Something is computed twice. `has_aux` hands the predictions through, and `value_and_grad` gives the loss as well.",
-        checks.jaxpr,
-        train_step,
-        *example,
-        counts={"tanh": 1, "dot_general": 2},
-    )
+    with checks.says(
+        "Something is computed twice. `has_aux` hands the predictions through, and `value_and_grad` gives the loss as well."
+    ):
+        checks.jaxpr(train_step, *example, counts={"tanh": 1, "dot_general": 2})
 
 
 exercise = Exercise(

@@ -10,9 +10,9 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks, inputs
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import fresh
-from mlax_tutorial.checking.reader import original
-from mlax_tutorial.exercises.errors._explain import explained, no_tracers
+from mlax_tutorial.exercises.errors._explain import no_tracers
 from mlax_tutorial.inspection import jaxprs
 
 
@@ -70,19 +70,18 @@ def check(trajectory):
         (lambda x, rate: solution(x, rate)[::-1], "The last point comes first, and then the way."),
         (lambda x, rate: solution(x, rate)[1], "Two results are asked for: the last point, and the way."),
     ]
-    try:
+    kept = (
+        "The body of a loop is traced, so a list in it gets tracers, which mean nothing outside. What is to be "
+        "kept of each round must be an output of the loop."
+    )
+
+    def known(failure):
+        symptoms = "UnexpectedTracerError", "way", "stack"
+        leaked, way, stack = (symptom in failure.message for symptom in symptoms)
+        return kept if leaked or way and stack else ""
+
+    with checks.says(known):
         got = trajectory(x, rate)
-    except Failed as failure:
-        if (
-            "UnexpectedTracerError" in failure.message
-            or "way" in failure.message
-            and "stack" in failure.message
-        ):
-            failure.message = (
-                "The body of a loop is traced, so a list in it gets tracers, which mean nothing outside. What is to be "
-                f"kept of each round must be an output of the loop.\n{failure.message}"
-            )
-        raise
     no_tracers(
         got,
         "A list that the body of the loop fills gets tracers. What is to be kept of each round must be an output of the loop.",
@@ -115,14 +114,8 @@ def check(trajectory):
         raise Failed(
             "The program has a side effect: it calls Python back, or prints. The way can be returned without."
         )
-    explained(
-        "The loop is written out in the program; it should be one loop.",
-        checks.jaxpr,
-        trajectory,
-        x,
-        rate,
-        requires=(("scan", "while"),),
-    )
+    with checks.says("The loop is written out in the program; it should be one loop."):
+        checks.jaxpr(trajectory, x, rate, requires=(("scan", "while"),))
     counts = jaxprs.count(fresh(trajectory), x, rate)
     if (loops := counts["scan"] + counts["while"]) > 1:
         raise Failed(

@@ -5,9 +5,8 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, checks, inputs
+from mlax_tutorial.checking.guarding import original
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.checking.reader import original
-from mlax_tutorial.exercises.errors._explain import explained
 
 
 def solution(x, start):
@@ -33,7 +32,8 @@ def check(window):
     ]
     if hasattr(original(window), "lower"):
         advice = "Every start makes a program of its own. Only the size has to be known while tracing."
-        explained(advice, checks.traces, window, *calls, exactly=1)
+        with checks.says(advice):
+            checks.traces(window, *calls, exactly=1)
     checks.values(window, solution, inputs.together(some_rows), examples=calls, recognise=recognise, count=10)
     jitted = jax.jit(fresh(window))
     with under("`jax.jit`"):

@@ -7,7 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, inputs, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding, inputs
 
 
 def solution(logits, labels):
@@ -72,7 +72,7 @@ def check(function):
 
 def _not_ready_made(function):
     """The loss that Optax has is not called, under whatever name it was imported."""
-    theirs = reader.underlying(reader.original(function))
+    theirs = guarding.underlying(guarding.original(function))
     if not inspect.isfunction(theirs):
         return
     for name in theirs.__code__.co_names:

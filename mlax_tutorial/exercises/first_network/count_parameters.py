@@ -7,7 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(tree):
@@ -42,11 +42,11 @@ def check(function):
     }
     try:
         got = function(abstract)
-    except reader.Raised as raised:
+    except guarding.Raised as raised:
         raise Failed(
             "For a tree of `jax.ShapeDtypeStruct`, shapes without arrays as `jax.eval_shape` gives them, your code raised "
-            f"{reader.describe_error(raised.error)}\nThe shape of a leaf is all that is needed.",
-            shown=reader.lines_of(raised.error),
+            f"{guarding.describe_error(raised.error)}\nThe shape of a leaf is all that is needed.",
+            shown=guarding.lines_of(raised.error),
         ) from None
     _compare_count(got, abstract, "only shapes, no arrays: kernel (1200000, 1000003), bias (1000003,)")
 
@@ -61,11 +61,10 @@ def _any_tree(function):
         (without, 'a dict with a (3, 5) "kernel" and None for its "bias"'),
         (partial, "`jax.tree_util.Partial(jnp.dot, array)`, a tree with one array, of shape (3, 4)"),
     ]:
-        try:
+        with checks.says(
+            f"For JAX this is a tree, too: {described}. `jax.tree.leaves` finds the arrays in any."
+        ):
             got = function(tree)
-        except reader.Raised as raised:
-            raised.message = f"For {described}: {raised.message}\nFor JAX that is a tree, too: `jax.tree.leaves` finds the arrays in any."
-            raise
         _compare_count(got, tree, described)
 
 
@@ -76,8 +75,7 @@ def _right_count(function, tree, described):
 def _compare_count(got, tree, described):
     leaves, expected = jax.tree.leaves(tree), solution(tree)
     shown = {"input": described, "expected": expected, "got": got}
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if np.ndim(got) or not np.issubdtype(np.asarray(got).dtype, np.integer):
         raise Failed(
             "One whole number is asked for, an integer. (`np.prod(())` is the float 1.0; `math.prod(())` is the integer 1.)",

@@ -1,15 +1,15 @@
 """Which picture has the largest gradient?"""
 
 import functools
+import itertools
 
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.first_network._batch import no_loop_over_batch
-from mlax_tutorial.exercises.first_network._compare import alike
 
 
 def solution(loss_fn, params, batch):
@@ -93,15 +93,9 @@ def check(function):
     leaves = [np.asarray(leaf).reshape(4, -1) for leaf in jax.tree.leaves(gradients)]
     expected = np.sqrt(sum((leaf**2).sum(1) for leaf in leaves))
     got = function(_example_loss, params, batch(4))
-    try:
-        checks.same(got, expected, rtol=1e-4)
-    except Failed as failure:
-        for wrong, text in [*_wrong_norms(leaves), *_other_norms(params, batch(4))]:
-            if alike(got, jnp.asarray(wrong)):
-                failure.message = f"{text}\n{failure.message}"
-                break
-        raise
-    inner = reader.guard(functools.partial(reader.original(function), _example_loss), "gradient_norms")
+    recognise = itertools.chain(_wrong_norms(leaves), _other_norms(params, batch(4)))
+    checks.same(got, expected, rtol=1e-4, recognise=recognise)
+    inner = guarding.guard(functools.partial(guarding.original(function), _example_loss), "gradient_norms")
     alone = checks.works_under_jit(inner, params, batch(4))(params, batch(1))
     checks.same(alone, expected[:1], where="for a batch of one", rtol=1e-4)
     _other_trees(function)
@@ -119,12 +113,9 @@ def _other_trees(function):
     x, y = np.float32([[0.0, 1.0, 2.0, -1.0], [1.0, -1.0, 0.5, 2.0]])
     params, batch = {"slope": np.float32(2), "offset": np.float32(-1)}, {"x": x, "wanted": {"y": y}}
     expected = np.float32(2 * np.abs(2 * x - 1 - y) * np.sqrt(x**2 + 1))
-    try:
+    with checks.says("For weights and a batch that are dicts:"):
         got = jax.jit(lambda *arguments: function(loss, *arguments))(params, batch)
         checks.same(got, expected, where="for a batch that is a dict", rtol=1e-4)
-    except reader.Raised as raised:
-        raised.message = f"For weights and a batch that are dicts: {raised.message}"
-        raise
 
 
 def _full_rank(function):
@@ -137,7 +128,7 @@ def _full_rank(function):
     matrices = np.cos(np.arange(16, dtype=np.float32)).reshape(4, 2, 2)  # the gradients themselves
     got = jax.jit(lambda *arguments: function(linear, *arguments))({"kernel": matrices[0]}, matrices)
     expected = np.sqrt((matrices**2).sum((1, 2)))
-    if alike(got, jnp.linalg.norm(matrices, ord=2, axis=(1, 2))):
+    if checks.agrees(got, jnp.linalg.norm(matrices, ord=2, axis=(1, 2))):
         raise Failed(
             "`jnp.linalg.norm` with `ord=2` takes the largest singular value of a matrix, and not the root of the sum of its squares.",
             expected=expected,

@@ -10,7 +10,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(key, sizes):
@@ -29,12 +29,12 @@ def check(init_mlp):
     _structure_of_params(of_large(jax.random.key(0)), large)
     for many in ((3,) * 7, (3, 3)):
         _structure_of_params(init_mlp(jax.random.key(0), many), many)
-    theirs = reader.original(init_mlp)
+    theirs = guarding.original(init_mlp)
     names = list(inspect.signature(theirs).parameters)
     bound = (
         functools.partial(theirs, **{names[1]: sizes}) if len(names) == 2 else lambda key: theirs(key, sizes)
     )
-    of_key = reader.guard(bound, "init_mlp")
+    of_key = guarding.guard(bound, "init_mlp")
     checks.pure(of_key, jax.random.key(0))
     checks.keys(of_key, jax.random.key(0))
     for one, other in itertools.combinations(init_mlp(jax.random.key(1), sizes), 2):
@@ -57,8 +57,7 @@ def check(init_mlp):
 
 def _structure_of_params(params, sizes):
     shown = {"input": {"sizes": sizes}}
-    if params is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(params, **shown)
     if isinstance(params, tuple) and params and all(isinstance(layer, dict) for layer in params):
         raise Failed(
             "You return a tuple of dicts, and a list is asked for. To JAX they are different trees: `jax.tree.map` over "

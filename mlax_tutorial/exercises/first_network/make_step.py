@@ -7,8 +7,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
-from mlax_tutorial.exercises.first_network._compare import alike
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(loss_fn):
@@ -49,7 +48,7 @@ def _reference_step():
 
 
 def check(make_step):
-    if hasattr(reader.original(make_step), "lower"):
+    if hasattr(guarding.original(make_step), "lower"):
         raise Failed(
             "You jitted `make_step`, which takes a function and returns one: those are no arrays. `step` inside is what "
             "`jax.jit` is for."
@@ -68,7 +67,7 @@ def check(make_step):
         raise Failed(
             f"`make_step` should return the function `step`, but it returned a {type(step).__name__}."
         )
-    step = reader.guard(step, "step")
+    step = guarding.guard(step, "step")
     _right_step(step)
     _second_step(step)
     _one_trace(step, traced)
@@ -78,8 +77,7 @@ def check(make_step):
 def _right_step(step):
     params, velocity, batch, rate = *_start(), _line_batch(0), 0.1
     result = step(params, velocity, batch, rate)
-    if not isinstance(result, (tuple, list)) or len(result) != 3:
-        raise Failed("`step` should return three things: params, velocity, loss.", got=result)
+    checks.returned(result, "params", "velocity", "loss", lists=True, by="`step`")
     if not isinstance(result[0], dict) and isinstance(result[2], dict):
         raise Failed("`step` should return params, velocity, loss, in this order.", got=result)
     slopes = jax.jit(jax.value_and_grad(_line_loss))
@@ -146,7 +144,7 @@ def _right_step(step):
         ((start, None), "The weights that you return are the old ones."),
     ]
     _compare_step(result, expected, [*recognise, *_other_momentum(result, gradients, before, move)])
-    if alike(result[2], gradients):
+    if checks.agrees(result[2], gradients):
         raise Failed("The third thing should be the loss, a number; you return the gradients.")
     loss_after, _ = slopes(expected[0], batch)
     if (
@@ -180,7 +178,7 @@ def _second_step(step):
     params, velocity, _ = _reference_step()(*_start(), _line_batch(0), 0.1)
     halfway = jax.tree.map(jnp.copy, (params, velocity))
     expected = _reference_step()(params, velocity, _line_batch(1), 0.25)
-    if not alike(result[:2], expected[:2]) and alike(
+    if not checks.agrees(result[:2], expected[:2]) and checks.agrees(
         result[0], _reference_step()(*halfway, _line_batch(1), 0.1)[0]
     ):
         raise Failed(
@@ -188,26 +186,23 @@ def _second_step(step):
             "second one, with 0.25, moves as if it had been 0.1."
         )
     where = "after a second step, with another batch and learning rate"
-    try:
+    with checks.says(
+        "The first call is right, the second is not: does your step keep something of the first, outside of its "
+        "arguments?"
+    ):
         checks.same(tuple(result), expected, where=where, rtol=1e-4, atol=1e-5)
-    except Failed as failure:
-        failure.message = (
-            "The first call is right, the second is not: does your step keep something of the first, outside of its "
-            f"arguments?\n{failure.message}"
-        )
-        raise
 
 
 def _compare_step(result, expected, recognise):
-    try:
+    def known(_):
+        for (params, velocity), text in recognise:
+            if checks.agrees(result[0], params) and (velocity is None or checks.agrees(result[1], velocity)):
+                return text
+        return ""
+
+    with checks.says(known):
         checks.same(result[0], expected[0], where="for the weights", rtol=1e-4, atol=1e-5)
         checks.same(result[1], expected[1], where="for the velocity", rtol=1e-4, atol=1e-5)
-    except Failed as failure:
-        for (params, velocity), text in recognise:
-            if alike(result[0], params) and (velocity is None or alike(result[1], velocity)):
-                failure.message = f"{text}\n{failure.message}"
-                break
-        raise
 
 
 def _one_trace(step, traced):

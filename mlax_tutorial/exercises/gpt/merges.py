@@ -2,7 +2,7 @@
 
 import collections
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(words, count):
@@ -58,8 +58,7 @@ def check(merges):
     for name, (words, count) in EXAMPLES.items():
         given = dict(words)
         got = merges(given, count)
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(got)
         if given != words:
             raise Failed("Your function changes `words`. Work on a copy.", input=words, got=given)
         try:

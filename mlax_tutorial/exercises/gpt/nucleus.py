@@ -33,10 +33,8 @@ def _kept(k, p, renormalize=True, beyond=True):
 def check(nucleus):
     logits, found = jnp.asarray(LOGITS), []
     for k, p in CASES:
-        got = nucleus(logits, k, p)
+        got = checks.returned(nucleus(logits, k, p))
         given = {"logits": LOGITS, "k": k, "p": p}
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?")
         if np.shape(got) != (5,):
             raise Failed("Logits of the shape of those given are asked for.", input=given, got=got)
         if not jnp.issubdtype(jnp.asarray(got).dtype, jnp.floating):

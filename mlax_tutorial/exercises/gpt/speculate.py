@@ -41,8 +41,7 @@ def check(speculate):
     drafts = jax.random.categorical(jax.random.key(1), jnp.log(jnp.asarray(Q)), shape=(DRAWS, 2))
     keys, q, p = jax.random.split(jax.random.key(0), DRAWS), jnp.asarray(Q), jnp.asarray(P)
     one = jax.eval_shape(speculate, keys[0], drafts[0], q, p)
-    if one is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(one)
     if not isinstance(one, tuple) or len(one) != 2 or np.shape(one[0]) != (3,) or np.shape(one[1]) != ():
         raise Failed("For two drafts a pair is asked for: three tokens, and how many of them count.", got=one)
     three, rows = (

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import nn
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(model, trainables, prompts, lengths, size):
@@ -27,11 +27,7 @@ def check(start):
     run = jax.jit(lambda ids: MODEL.fwd(ids, trainables, ())[0])
     given = {"prompts": IDS, "lengths": LENGTHS, "size": SIZE}
     made = start(MODEL, trainables, ids, lengths, SIZE)
-    if made is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise Failed("A pair is asked for: logits and a cache.", got=made)
-    got, cache = made
+    got, cache = checks.returned(made, "logits", "cache", asked="A pair is asked for: logits and a cache.")
     if not isinstance(got, (jax.Array, np.ndarray)):
         raise Failed("The first of the pair should be the logits, an array.", input=given)
     whole = np.asarray(run(ids))

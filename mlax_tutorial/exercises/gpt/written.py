@@ -46,8 +46,7 @@ def check(written):
             f"`next_logits` is traced {len(calls)} times for 40 tokens: a Python loop is unrolled. Use `jax.lax.scan`."
         )
     got = written(key, _next, first, LENGTH)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     given = {"next_logits": "of three tokens, from a table", "token": 1, "length": LENGTH}
     if isinstance(got, tuple):
         raise Failed("An array is asked for, not a tuple. `jax.lax.scan` returns two things.", input=given)

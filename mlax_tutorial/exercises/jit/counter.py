@@ -22,75 +22,60 @@ def _start():
 
 
 def check(counter):
-    x = jax.device_put(np.float32([1, -4]))
-    state = _start()
-    got = counter(state, x)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, tuple) and len(got) == 2):
-        raise Failed("Return two things, `return new_state, result`: the new state, and the result.", got=got)
-    if isinstance(got[1], dict) and not isinstance(got[0], dict):
-        raise Failed("The order is: first the new state, then the result.", got=got)
-    if not isinstance(got[0], dict) or set(got[0]) != {"count", "largest"}:
-        raise Failed('The new state is a dict like the old one, with "count" and "largest".', got=got[0])
-    if got[0] is state:
+    x, zeros = jax.device_put((np.float32([1, -4]), np.zeros(5, np.float32)))
+    given, states = _start(), [_start(), _state(3, 8.1), _state(1, 0.7)]
+    new, _ = checks.returned(counter(given, x), "new state", "result", like=(_start(), x))
+    if new is given:
         raise Failed(
             "You change the dict that the caller passed in. That is a side effect: make a new dict, and return it.",
             input={"state": _start(), "x": x},
-            got=got[0],
+            got=new,
         )
-    for name, kind in (("count", "int32"), ("largest", "float32")):
-        value = got[0][name]
+    for name, old in _start().items():
+        value = new[name]
         if not isinstance(value, jax.Array):
             raise Failed(f"`{name}` of the new state should be an array, as it was.", got=value)
-        if value.dtype != kind or value.weak_type:
+        if value.dtype != old.dtype or value.weak_type:
+            kind = "a weak " * value.weak_type + str(value.dtype)
             raise Failed(
-                f"`{name}` came as {kind} and goes as {'a weak ' * value.weak_type}{value.dtype}: the next call is traced again.",
-                got=value,
+                f"`{name}` came as {old.dtype} and goes as {kind}: the next call is traced again.", got=value
             )
-    recognise = [
-        (
-            lambda s, x: ({**solution(s, x)[0], "count": s["count"]}, solution(s, x)[1]),
-            "The calls are not counted.",
-        ),
-        (
-            lambda s, x: (solution(s, x)[0], x / s["largest"]),
-            "The result is divided by the *new* largest value.",
-        ),
+    wrong = [
+        (not_counted, "The calls are not counted."),
+        (by_the_old_largest, "The result is divided by the *new* largest value."),
         (without_abs, "The largest *absolute* value counts: that of [1, -4] is 4."),
         (
-            lambda s, x: solution({**s, "largest": jnp.float32(0)}, x),
+            this_call_alone,
             "The largest value is that of all calls so far: take the larger of the state's and the new one.",
         ),
     ]
-    states = [
-        _start(),
-        _state(3, 8.1),
-        _state(1, 0.7),
-    ]
-    checks.values(counter, solution, examples=[(s, x) for s in states], recognise=recognise)
+    checks.values(counter, solution, examples=[(state, x) for state in states], recognise=wrong)
     for size in (1e-5, 1e-12, 1e-30):
         got = counter(_start(), jax.device_put(np.float32([size, -4 * size])))[1]
-        if not np.allclose(got, [0.25, -1.0], rtol=1e-3):
-            raise Failed(
-                "Small numbers are scaled, too: only a largest value of 0 is treated apart, and nothing is added to it. "
-                f"For x = [{size:g}, {-4 * size:g}] the result is [0.25, -1].",
-                got=got,
-            )
-    try:
-        checks.values(
-            counter,
-            solution,
-            examples=[(_start(), zeros) for zeros in (0 * x, jax.device_put(np.zeros(5, np.float32)))],
-        )
-    except Failed as failure:
-        failure.message = f"As long as the largest value is 0, the result is 0.\n{failure.message}"
-        raise
-    strategies = inputs.one_of(*states), inputs.arrays("n", sizes=(2, 5))
-    checks.values(counter, solution, *strategies, recognise=recognise)
+        with checks.says(
+            "Small numbers are scaled, too: only a largest value of 0 is treated apart, and nothing is added to it. "
+            f"For x = [{size:g}, {-4 * size:g}] the result is [0.25, -1]."
+        ):
+            checks.same(got, np.float32([0.25, -1]), rtol=1e-3)
+    with checks.says("As long as the largest value is 0, the result is 0."):
+        checks.values(counter, solution, examples=[(_start(), 0 * x), (_start(), zeros)])
+    drawn = inputs.one_of(*states), inputs.arrays("n", sizes=(2, 5))
+    checks.values(counter, solution, *drawn, recognise=wrong)
     checks.pure(counter, states[1], x)
-    later = counter(_start(), x)[0]
-    checks.traces(counter, (_start(), x), (later, x), (states[2], 2 * x), exactly=1)
+    checks.traces(counter, (_start(), x), (counter(_start(), x)[0], x), (states[2], 2 * x), exactly=1)
+
+
+def not_counted(state, x):
+    new, result = solution(state, x)
+    return {**new, "count": state["count"]}, result
+
+
+def by_the_old_largest(state, x):
+    return solution(state, x)[0], x / state["largest"]
+
+
+def this_call_alone(state, x):
+    return solution({**state, "largest": jnp.float32(0)}, x)
 
 
 def without_abs(state, x):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import guard
+from mlax_tutorial.checking.guarding import guard
 
 
 def solution(method):
@@ -58,8 +58,7 @@ def check(jit_method):
     for the_class, method in ((Line, at), (Line, mixed), (Rows, pick)):
         name = method.__name__
         made = jit_method(method)
-        if made is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(made)
         if not callable(made):
             raise Failed("`jit_method` returns a function, the new method.", got=made)
         setattr(the_class, name, guard(made, name))
@@ -102,15 +101,12 @@ def check(jit_method):
             f"The method was traced {len(runs)} times over four calls with the same types; it should be once, whatever the values of "
             "the attributes are, and for all objects of the class.",
         )
-    try:
+    with checks.says(
+        "The method calls another method of its class, and the object that it is given has none: make the copy an "
+        "object of the same class, `type(self)`.",
+        about="has no attribute 'extra'",
+    ):
         got = line.mixed(x, jnp.float32(2.0))
-    except Failed as failure:
-        if "has no attribute 'extra'" in failure.message:
-            failure.message = (
-                "The method calls another method of its class, and the object that it is given has none: make the copy an "
-                f"object of the same class, `type(self)`.\n{failure.message}"
-            )
-        raise
     checks.same(got, jnp.float32(22.0), input="a method of two arguments")
     got = Shifted(1.0, 0.0).mixed(x, jnp.float32(2.0))
     if not np.allclose(got, 105.0):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import guard
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.inspection import retracing
 
 
@@ -30,8 +30,7 @@ def check(steady):
     weights, gradient = {"a": jnp.ones(3)}, {"a": jnp.arange(3.0)}
     rates = [0.1, 1, np.float32(0.25), np.float64(0.5), jnp.float32(0.75), jnp.asarray(2), 0.1]
     steadied = steady(step)
-    if steadied is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(steadied)
     if not callable(steadied):
         raise Failed("`steady` returns a function, of `(weights, gradient, rate)`.", got=steadied)
     steadied = guard(steadied, "steady(step)")

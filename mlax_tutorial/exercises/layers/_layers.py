@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Failed, laws
+from mlax_tutorial.checking import Failed, checks, laws
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.checking.laws import LayerSubject
 
@@ -26,10 +26,10 @@ def outlines(layer, x):
 
 
 def variables(layer, x, trainables, non_trainables=None, made=None):
-    """What ``init`` makes, if names and shapes are those that are asked for: dicts from names to shapes."""
+    """What ``init`` makes, if names and shapes are those that are asked for: dicts from names to shapes, None where there are none."""
     made = subject(layer).init(jax.random.key(0), jax.device_put(x)) if made is None else made
     for role, got, wanted in zip(("trainables", "non_trainables"), made, (trainables, non_trainables)):
-        if wanted is None:
+        if not wanted:
             if jax.tree.leaves(got):
                 raise Failed(f"There are no {role} here: `init` should return `()` for them.", got=got)
             continue
@@ -110,4 +110,4 @@ def compare(layer, x, trainables, non_trainables, expected, recognise=()):
 
 
 def _close(one, other):
-    return one.shape == other.shape and np.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)
+    return checks.agrees(one, np.asarray(other, np.float64), 1e-3, 1e-4)

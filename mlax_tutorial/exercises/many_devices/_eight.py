@@ -8,9 +8,9 @@ import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial.checking import Failed
+from mlax_tutorial.checking import Failed, checks
 from mlax_tutorial.checking.describe import kind
-from mlax_tutorial.checking.reader import Raised
+from mlax_tutorial.checking.guarding import Raised
 
 DEVICES = 8
 
@@ -32,9 +32,9 @@ def each(function, specs, *, name="devices", size=DEVICES):
             result = function(*parts)
         except Raised as raised:
             if _unknown_axis(raised.error):
-                raised.message = (
+                raised.say_first(
                     f"The mesh has no axis of the name that you use. It has one, which is called {name!r} here, and elsewhere anything "
-                    f"else: hand `axis_name` on.\n{raised.message}"
+                    "else: hand `axis_name` on."
                 )
             raise
         return as_array(result)[None]
@@ -55,7 +55,7 @@ def as_array(result):
 
 
 def close(got, wanted):
-    return got.shape == wanted.shape and bool(jnp.allclose(got, wanted, rtol=1e-4, atol=1e-5))
+    return checks.agrees(got, np.asarray(wanted, np.float64), 1e-4, 1e-5)
 
 
 def ratio(got, wanted):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, guarding
 from mlax_tutorial.exercises.many_devices import _eight
 from mlax_tutorial.inspection import collectives
 
@@ -51,7 +51,7 @@ def check(accumulate):
         raise Failed(
             "`accumulate(loss, mesh, parts)` must return a function of `w`, `x` and `y`.", got=function
         )
-    function = jax.jit(reader.guard(function, "accumulate"))
+    function = jax.jit(guarding.guard(function, "accumulate"))
     gradient, right = function(w, x, y), jax.grad(_loss)(w, x, y)["kernel"]
     if jax.tree.structure(gradient) != jax.tree.structure(w):
         raise Failed("The gradient must have the structure of `w`.", got=gradient)

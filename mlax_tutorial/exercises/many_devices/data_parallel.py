@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.interpreters import partial_eval
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, guarding
 from mlax_tutorial.exercises.many_devices import _eight
 
 
@@ -32,7 +32,7 @@ def check(data_parallel):
     function = data_parallel(watched, _eight.mesh())
     if not callable(function):
         raise Failed("`data_parallel(loss, mesh)` must return a function of `w`, `x` and `y`.", got=function)
-    function = jax.jit(reader.guard(function, "data_parallel"))
+    function = jax.jit(guarding.guard(function, "data_parallel"))
     result = function(w, x, y)
     if not isinstance(result, tuple) or len(result) != 2:
         raise Failed("That function must return a pair, the loss and its gradient.", got=result)
@@ -63,7 +63,7 @@ def check(data_parallel):
             f"Right, but the loss is computed on {max(rows)} rows at once, not on the 4 of one device: share the batch out by `in_specs`."
         )
     rows.clear()
-    function = reader.guard(data_parallel(watched, _eight.mesh(size=4)), "data_parallel")
+    function = guarding.guard(data_parallel(watched, _eight.mesh(size=4)), "data_parallel")
     value, gradient = jax.jit(function)(w, x, y)
     if not _eight.close(gradient["kernel"], right["kernel"]) or not _eight.close(jnp.asarray(value), wanted):
         raise Failed(
@@ -84,7 +84,7 @@ def _called_again(function, *arguments):
     try:
         program = jax.make_jaxpr(lambda *arguments: function(*arguments))(*arguments)
         _, used = partial_eval.dce_jaxpr(program.jaxpr, [True] * len(program.out_avals))
-    except (reader.Raised, jax.errors.UnexpectedTracerError) as error:
+    except (guarding.Raised, jax.errors.UnexpectedTracerError) as error:
         if not isinstance(getattr(error, "error", error), jax.errors.UnexpectedTracerError):
             raise
         used = [False]

@@ -3,7 +3,7 @@
 import jax
 from jax.sharding import AxisType
 
-from mlax_tutorial.checking import Failed, reader
+from mlax_tutorial.checking import Failed, guarding
 from mlax_tutorial.inspection import hosts
 
 SECONDS = 90.0  # that a check may take; some, where nothing else runs
@@ -19,7 +19,7 @@ def run(program, function, *arguments, processes=2, devices=2, seconds=WAIT):
     try:
         found = hosts.run(
             program,
-            reader.original(function),
+            guarding.original(function),
             *arguments,
             processes=processes,
             devices=devices,

@@ -5,7 +5,7 @@ import os
 import jax
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, guarding
 from mlax_tutorial.exercises.many_hosts import _two
 from mlax_tutorial.inspection import hosts
 
@@ -133,7 +133,7 @@ def _program(rows_at, first, stop, size, batch_size):
 
 def _killed(rows_at, size, batch_size):
     """Two processes, of which one dies before step 5; then two others, from step 5 on."""
-    function, found = reader.original(rows_at), []
+    function, found = guarding.original(rows_at), []
     for first in (0, 5):
         run = hosts.run(_program, function, first, 8, size, batch_size, seconds=_two.WAIT)
         found.append([[list(map(int, line.split())) for line in host.printed.splitlines()] for host in run])

@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, guarding
 from mlax_tutorial.exercises.many_hosts import _two
 from mlax_tutorial.inspection import hosts
 
@@ -146,7 +146,7 @@ def check(watchdog):
     def step_that_raises():
         watched = watch(broken)
         try:
-            reader.bare(watched)()
+            guarding.bare(watched)()
         except ZeroDivisionError:
             pass
         except Exception as error:
@@ -187,7 +187,7 @@ def _program(watchdog):
 
 
 def _hang(watchdog):
-    first, _ = hosts.run(_program, reader.original(watchdog), devices=1, seconds=24)
+    first, _ = hosts.run(_program, guarding.original(watchdog), devices=1, seconds=24)
     if first.status == "waiting":
         raise Failed("In two real processes, of which one leaves out a step, the other still waits: `give_up` was not called.", shown=[("it waits in", first.line)])  # fmt: skip
     if first.status == "raised":

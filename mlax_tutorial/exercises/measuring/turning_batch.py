@@ -2,7 +2,7 @@
 
 import math
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(weights, itemsize, cache, rate, bandwidth):
@@ -46,8 +46,7 @@ def check(turning_batch):
             "expected": expected,
             "got": got,
         }
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        checks.returned(got, **shown)
         if not _is_number(got):
             raise Failed("Return one number: the batch.", **shown)
         if math.isinf(expected):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.describe import is_array, kind
 
 
@@ -57,8 +57,7 @@ def check(predictor):
         largest.clear()
         got = predict(raw)
         jax.effects_barrier()
-        if got is None:
-            raise Failed("`predict` returned None: is a `return` missing?", input=where)
+        checks.returned(got, by="`predict`", input=where)
         if not is_array(got):
             raise Failed(f"An array of classes is asked for, and `predict` returned {kind(got)}.", input=where)  # fmt: skip
         shapes = {shape for shape, _ in seen}

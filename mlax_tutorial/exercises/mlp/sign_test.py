@@ -40,8 +40,7 @@ def check(sign_test):
     for where, counts in cases.items():
         a, b = _images(*counts)
         got, expected = sign_test(a, b), solution(a, b)
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?")
+        checks.returned(got)
         only_a, only_b, both, neither = counts
         n, k, total = only_a + only_b, min(only_a, only_b), sum(counts)
         for wrong, said in [

@@ -29,10 +29,7 @@ def _coverage(interval, p=0.99, count=50, sets=2000):
 def check(wilson):
     right, count = jnp.float32([90, 45, 1733]), jnp.float32([100, 50, 2000])
     got = wilson(right, count, 1.96)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, tuple) and len(got) == 2):
-        raise Failed("Return a pair: the lower bound, then the upper one.", got=got)
+    checks.returned(got, "lower", "upper", asked="Return a pair: the lower bound, then the upper one.")
     shown = {"input": {"right": right, "count": count, "z": 1.96}}
     expected = solution(right, count, 1.96)
     low, high = (np.asarray(bound) for bound in got)

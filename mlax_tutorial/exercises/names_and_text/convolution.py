@@ -28,8 +28,7 @@ def check(convolution):
     n, k = len(X), _kernel(A, B, C)
     given = {"x": X, "a": A, "b": B, "c": C}
     got = convolution(*map(jax.device_put, (X, A, B, C)))
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     expected = np.convolve(X, k)[:n].astype(np.float32)
     for wrong, said in [
         (np.fft.irfft(np.fft.rfft(X) * np.fft.rfft(k), n), "The end wraps around to the beginning: give both transforms a length of at least `2 * time - 1`."),

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Failed, laws
+from mlax_tutorial.checking import Failed, checks, laws
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.checking.laws import LayerSubject
 
@@ -51,10 +51,7 @@ def output(layer, x, trainables=(), **options):
 
 
 def close(one, other, tolerance=2e-3):
-    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    return one.shape == other.shape and np.allclose(
-        one, other, rtol=tolerance, atol=tolerance, equal_nan=True
-    )
+    return checks.agrees(one, np.asarray(other, np.float64), tolerance, tolerance)
 
 
 def compare(got, expected, shown, recognise=(), otherwise="The output is wrong."):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.normalization._compare import (
     EPSILON,
     ONE_PASS,
@@ -143,11 +143,10 @@ def _agree(got, expected, said, shown):
 
 def _three(masked, x, mask, shown):
     got = masked(jax.device_put(x), jax.device_put(mask))
-    if not isinstance(got, (tuple, list)) or len(got) != 3:
-        raise Failed("Return three arrays: y, the mean and the variance.", input=shown, got=got)
-    for value, shape, what in zip(
-        got, (x.shape, x.shape[-1:], x.shape[-1:]), ("`y`", "The mean", "The variance")
-    ):
+    names = "`y`", "The mean", "The variance"
+    asked = "Return three arrays: y, the mean and the variance."
+    checks.returned(got, *names, lists=True, asked=asked, input=shown)
+    for value, shape, what in zip(got, (x.shape, x.shape[-1:], x.shape[-1:]), names):
         if np.shape(value) != shape:
             raise Failed(f"{what} should have the shape {shape}, got {np.shape(value)}.", input=shown)
     return got

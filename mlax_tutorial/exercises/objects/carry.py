@@ -79,8 +79,7 @@ def _right(carry, layers):
     got = carry(given := dict(weights), tree, name_of)
     if given.keys() != weights.keys():
         raise Failed("The caller's dict of weights is changed: make a copy if you take arrays out of one.")
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     if jax.tree.structure(got) != jax.tree.structure(tree):
         raise Failed("The result should be a tree of the same structure as `tree`.", got=got)
     for path, leaf in jax.tree_util.tree_leaves_with_path(got):

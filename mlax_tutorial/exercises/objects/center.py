@@ -49,8 +49,7 @@ def check(Center):
     shift.value, mean.value = jax.device_put((np.float32([1.0, 2.0, 3.0]), np.float32([1.0, 1.0, 1.0])))
     expected, moved = X - 1 + np.array([1.0, 2.0, 3.0]), np.array([1.5, 0.5, 1.25])
     y = module(jax.device_put(X), training=False)
-    if y is None:
-        raise Failed("`__call__` returned None: is a `return` missing?")
+    checks.returned(y, by="`__call__`")
     if isinstance(y, tuple):
         raise Failed("`__call__` should return y alone: the state stays in the module.", got=y)
     _compare(y, expected, "in inference")

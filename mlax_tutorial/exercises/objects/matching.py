@@ -28,10 +28,6 @@ def by(match):
     return matching
 
 
-def as_regex(path, pattern):
-    return bool(re.fullmatch(pattern.replace("*", ".*"), path))
-
-
 RECOGNISE = [
     (by(fnmatch.fnmatchcase), "`fnmatch` takes `[0]` for a set of characters, one of which must stand there: escape all but `*`."),
     (by(lambda path, pattern: bool(re.search(".*".join(map(re.escape, pattern.split("*"))), path))),
@@ -64,8 +60,7 @@ def check(matching):
     for pattern in cases:
         got, expected = matching(tree, pattern), solution(tree, pattern)
         shown = {"input": {"pattern": pattern}, "expected": list(expected), "got": got}
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        checks.returned(got, **shown)
         if not isinstance(got, dict):
             raise Failed("A dict from paths, as text, to leaves is asked for.", **shown)
         if any(not isinstance(path, str) for path in got):

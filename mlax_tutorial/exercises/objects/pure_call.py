@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import under
 
 
@@ -39,12 +39,7 @@ def check(pure_call):
     first = dict(vars(model))
     values = {"weight": jnp.array([1.0, 10.0]), "mean": jnp.array([2.0, 0.0])}
     given = dict(values)
-    got = pure_call(model, values, x)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not (isinstance(got, tuple) and len(got) == 2):
-        raise Failed("Return two things, `return y, new_values`.", got=got)
-    y, new = got
+    y, new = checks.returned(pure_call(model, values, x), "output y", "new values")
     if values.keys() != given.keys() or any(values[name] is not given[name] for name in given):
         raise Failed("The dict `values` of the caller is changed: return a new one.", got=values)
     if not isinstance(new, dict) or set(new) != set(values):
@@ -52,7 +47,7 @@ def check(pure_call):
     if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((y, new))):
         raise Failed(
             "A tracer leaks into what you return: the attributes after the call are those of a trace.",
-            got=got,
+            got=(y, new),
         )
     wanted = np.array([1.0, -10.0])
     if np.allclose(y, [4.0, -3.0]):

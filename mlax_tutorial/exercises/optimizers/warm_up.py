@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed, checks, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 from mlax_tutorial.exercises.optimizers._chapter import Tunable
 from mlax_tutorial.exercises.optimizers._walk import known
 
@@ -52,11 +52,11 @@ def check(WarmUp):
     @jax.jit
     def factor(schedule, count):
         traced.append(True)
-        return reader.guard(schedule, "__call__")(count)
+        return guarding.guard(schedule, "__call__")(count)
 
     found = [factor(schedule, jnp.int32(t)) for t in COUNTS]
-    if any(one is None for one in found):
-        raise Failed("`__call__` returned None: is a `return` missing?")
+    for one in found:
+        checks.returned(one, by="`__call__`")
     if np.shape(found[0]) != ():
         raise Failed("For one count the schedule should return one number.", got=found[0])
     found, expected = np.array(found, float), _values(rise, steps)

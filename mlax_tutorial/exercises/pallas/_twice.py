@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Failed
+from mlax_tutorial.checking import Failed, checks
 from mlax_tutorial.checking.describe import describe, is_array
 from mlax_tutorial.inspection import jaxprs, lowers_for_tpu
 
@@ -32,8 +32,7 @@ def array(got, shape, dtype, **given):
 
 
 def close(got, wanted, tolerance=1e-4):
-    got, wanted = np.asarray(got, np.float64), np.asarray(wanted, np.float64)
-    return got.shape == wanted.shape and np.allclose(got, wanted, rtol=tolerance, atol=tolerance)
+    return checks.agrees(got, np.asarray(wanted, np.float64), tolerance, tolerance)
 
 
 def nans(got):

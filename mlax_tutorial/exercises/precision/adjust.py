@@ -18,8 +18,8 @@ def solution(scale, count, finite, period=2000):
 
 def check(adjust):
     first = adjust(jnp.float32(8), jnp.int32(0), jnp.array(True))
-    if not isinstance(first, (tuple, list)) or len(first) != 2:
-        raise Failed("`adjust` should return a pair, the new scale and the new count.", got=first)
+    asked = "`adjust` should return a pair, the new scale and the new count."
+    checks.returned(first, "scale", "count", lists=True, asked=asked)
     for value, dtype, name in zip(first, ("float32", "int32"), ("scale", "count"), strict=True):
         checks.same(jnp.asarray(value), jnp.asarray(value).astype(dtype), where=f"for the {name}")
     jitted = jax.jit(functools.partial(fresh(adjust), period=3))

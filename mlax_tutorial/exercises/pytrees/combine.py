@@ -91,7 +91,7 @@ def _right_combination(combine, arguments, advice, shallow=False):
         elif isinstance(error, TypeError) and "NoneType" in str(error):
             advice = "One of the two is None: choose the one that is there, and do not compute with it."
         if not failure.message.startswith(tuple(diagnosis for _, diagnosis in recognise)):
-            failure.message = f"{advice}\n{failure.message}"
+            failure.say_first(advice)
         raise
 
 

@@ -89,13 +89,9 @@ def _right_count(count, tree, name, text, advice, tree_shown):
     if tree_shown is not None:
         shown["input"] = {"tree": tree_shown, "name": name}
     expected = solution(tree, name)
-    try:
+    with checks.says(advice):
         got = count(tree, name)
-    except Failed as failure:
-        failure.message = f"{advice}\n{failure.message}".strip()
-        raise
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", expected=expected, **shown)
+    checks.returned(got, expected=expected, **shown)
     try:
         number = None if isinstance(got, (bool, jax.Array)) else operator.index(got)
     except TypeError:

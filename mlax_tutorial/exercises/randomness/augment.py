@@ -35,8 +35,7 @@ def check(augment):
     given = np.float32(np.random.default_rng(0).permutation(64 * 4 * 5).reshape(64, 4, 5))
     images = jax.device_put(given)
     key = jax.random.key(8_271)  # no seed that an answer would choose
-    if augment(key, images) is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(augment(key, images))
     checks.returns(augment, key, images, shape=images.shape, dtype=jnp.float32)
     _no_hidden_state(augment, key, images)
     uses_keys_once(augment, images)
@@ -92,14 +91,11 @@ def check(augment):
         raise Failed(f"With five keys {mirrored} of 320 images were mirrored, where about half should be.")
     checks.works_under_jit(augment, key, images)
     fewer = jax.device_put(given[:6, :3, :4])
-    try:
+    with checks.says(
+        "It happens with 6 images of 3 x 4 pixels; there were 64 of 4 x 5 before. All sizes come from "
+        "`images.shape`."
+    ):
         checks.returns(augment, key, fewer, shape=fewer.shape, dtype=jnp.float32)
-    except Failed as failure:
-        failure.message = (
-            "It happens with 6 images of 3 x 4 pixels; there were 64 of 4 x 5 before. All sizes come from "
-            f"`images.shape`.\n{failure.message}"
-        )
-        raise
 
 
 exercise = Exercise(

@@ -6,8 +6,8 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.describe import describe
+from mlax_tutorial.checking.guarding import bare
 from mlax_tutorial.checking.programs import under
-from mlax_tutorial.checking.reader import bare
 from mlax_tutorial.exercises.randomness._growth import does_not_grow, equations
 from mlax_tutorial.exercises.randomness._keys import correlation, uses_keys_once
 

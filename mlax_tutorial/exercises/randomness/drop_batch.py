@@ -6,7 +6,7 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.describe import is_key
-from mlax_tutorial.checking.reader import bare
+from mlax_tutorial.checking.guarding import bare
 from mlax_tutorial.exercises.randomness._growth import does_not_grow, equations
 from mlax_tutorial.exercises.randomness._keys import correlation, from_whole_keys, uses_keys_once
 

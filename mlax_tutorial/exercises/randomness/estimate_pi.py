@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
-from mlax_tutorial.checking.reader import bare
-from mlax_tutorial.exercises.randomness._keys import correlation, over_keys, uses_keys_once
+from mlax_tutorial.checking.guarding import bare
+from mlax_tutorial.exercises.randomness._keys import correlation, numbers_drawn, over_keys, uses_keys_once
 
 
 def solution(key, n):
@@ -18,12 +18,10 @@ def solution(key, n):
 
 def check(estimate_pi):
     key, n = jax.random.key(0), 1000
-    got = estimate_pi(key, n)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
-    if not isinstance(got, (tuple, list)) or len(got) != 2:
-        raise Failed("Return two scalars: the estimate, and its standard error.", got=got)
-    for name, value in zip(("estimate", "standard error"), got, strict=True):
+    got, names = estimate_pi(key, n), ("estimate", "standard error")
+    asked = "Return two scalars: the estimate, and its standard error."
+    checks.returned(got, *names, lists=True, asked=asked)
+    for name, value in zip(names, got, strict=True):
         checks.returns(lambda key, value=value: value, key, shape=())
         if not jnp.issubdtype(value.dtype, jnp.floating):
             raise Failed(f"The {name} should be a floating number.", got=got)
@@ -114,6 +112,12 @@ def check(estimate_pi):
             shown=[("estimate and error", f"{estimates[0]:.3f} and {errors[0]:.4f}")],
         )
     uses_keys_once(estimate_pi, n)
+    if (drawn := numbers_drawn(estimate_pi, n)) < 2 * n:
+        raise Failed(
+            "A point has two coordinates, and your function draws fewer numbers. A coin that falls with probability pi / 4 "
+            "knows pi beforehand: draw the points, and count those inside.",
+            shown=[(f"numbers drawn for n = {n}", f"{drawn}; expected {2 * n}")],
+        )
     few = np.asarray(over_keys(estimate_pi, 400, 100)[1]).mean()
     if not 0.13 < few < 0.2:
         raise Failed(

@@ -70,10 +70,7 @@ def _compare(flip, x, lengths, recognise):
     given = {"x": x, "lengths": lengths}
     got = flip(jax.device_put(x), jax.device_put(lengths))
     expected = jax.device_put(_by_numpy(x, lengths))
-    for wrong, said in recognise:
-        if getattr(got, "shape", None) == wrong.shape and np.array_equal(got, wrong):
-            raise Failed(said, input=given, expected=expected, got=got)
-    checks.same(got, expected, input=given)
+    checks.same(got, expected, input=given, recognise=recognise)
 
 
 exercise = Exercise(

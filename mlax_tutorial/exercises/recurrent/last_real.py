@@ -65,12 +65,9 @@ def _compare(last_real, ys, lengths, recognise):
     given = {"ys": ys, "lengths": lengths}
     got = last_real(jax.device_put(ys), jax.device_put(lengths))
     expected = np.asarray(solution(jax.device_put(ys), jax.device_put(lengths)))
-    for wrong, said in recognise:
-        if getattr(got, "shape", None) == wrong.shape and np.allclose(got, wrong):
-            raise Failed(said, input=given, expected=expected, got=got)
     if getattr(got, "shape", None) == (3, 1, 2):
         raise Failed("The axis of time is still there, with one step: take it away.", input=given, got=got)
-    checks.same(got, jax.device_put(expected), input=given)
+    checks.same(got, jax.device_put(expected), input=given, recognise=recognise)
 
 
 exercise = Exercise(

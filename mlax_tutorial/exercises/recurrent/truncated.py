@@ -48,8 +48,8 @@ def check(truncated):
     carry, xs = jax.device_put((jax.tree.map(np.float32, CARRY), XS))
     given = {"carry": CARRY, "xs": XS, "every": 2}
     result = truncated(_step, carry, xs, 2)
-    if result is None or not isinstance(result, tuple) or len(result) != 2:
-        raise Failed("Return the pair `(carry, ys)`, as `jax.lax.scan` does.", got=result)
+    asked = "Return the pair `(carry, ys)`, as `jax.lax.scan` does."
+    checks.returned(result, "carry", "ys", asked=asked)
     expected = jax.jit(lambda carry, xs: _by_hand(carry, xs, 2))(carry, xs)
     if getattr(result[1], "shape", None) == (3, 2):
         raise Failed("The outputs are still cut into chunks: `ys` should have the shape (6,).", got=result[1])

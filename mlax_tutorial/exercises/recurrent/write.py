@@ -47,8 +47,7 @@ def check(write):
     key, zero = jax.random.key(3), jnp.int32(0)
     given = {"step": "one after which i + 1 comes, modulo 5", "first": 1, "size": SIZE, "temperature": 1.0}
     got = write(_counts_up, zero, jnp.int32(1), key, SIZE, 1.0)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     if isinstance(got, tuple):
         raise Failed("Return the indices alone, not the pair that `scan` returns.", got=got)
     if getattr(got, "shape", None) != (SIZE,) or not jnp.issubdtype(got.dtype, jnp.integer):

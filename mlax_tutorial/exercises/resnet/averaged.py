@@ -24,8 +24,7 @@ def check(averaged):
     same = jax.tree.structure((average, new)) == jax.tree.structure(held)
     if not same or any(one is not two for one, two in zip(*map(jax.tree.leaves, ((average, new), held)))):
         raise Failed("Your function changes a dict that it is given: the caller still has it. Build new ones, as `jax.tree.map` does.", **shown)  # fmt: skip
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if jax.tree.structure(got) != jax.tree.structure(average):
         raise Failed(
             "Return a pair like the two that come in, `(trainables, non_trainables)`, each built as it was.",

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 LIMIT = 65504 / 8
 
@@ -56,9 +56,7 @@ def check(loss_scale):
 
 
 def _number(loss_scale, tree):
-    got = loss_scale(tree)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", input={"cotangents": tree})
+    got = checks.returned(loss_scale(tree), input={"cotangents": tree})
     if isinstance(got, (str, bool)):
         raise Failed(
             f"The result should be a number, and is a {type(got).__name__}.",

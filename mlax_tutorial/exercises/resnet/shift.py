@@ -32,8 +32,7 @@ def check(shift):
         raise Failed(f"The program grows with the batch, from {sizes[0]} equations for 3 images to {sizes[1]} for 9: let `jax.vmap` go through the images, not a Python loop.")  # fmt: skip
     shown = {"input": {"images": f"float32{images.shape}", "most": 2}}
     got = jitted(jax.random.key(0), jax.device_put(images), most=2)
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?")
+    checks.returned(got)
     if jnp.shape(got) != images.shape:
         raise Failed(f"The shape should stay {images.shape}, got {jnp.shape(got)}.", **shown)
     offsets = [_offset(before, after, 2, shown) for before, after in zip(images, np.asarray(got))]

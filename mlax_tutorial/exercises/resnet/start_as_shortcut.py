@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(trainables):
@@ -77,8 +77,7 @@ def _others(dtype):
 
 
 def _compare(got, given, shown):
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if jax.tree.structure(got) != jax.tree.structure(given):
         said = "The new trainables should be built like the old ones, tuples, dicts and all."
         raise Failed(said, expected=jax.tree.map(jnp.shape, given), got=got, **shown)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(jaxpr):
@@ -98,16 +98,12 @@ def check(dead):
     for text, function in cases.items():
         jaxpr = jax.make_jaxpr(function)(jnp.ones(3)).jaxpr
         equations, expected = list(jaxpr.eqns), solution(jaxpr)
-        try:
+        said, about = {
+            literals: ("Among the inputs stand literals, too: here 3.0 and 2.0.", "Literal"),
+            literal_output: ("An output may be a literal, too: here 2.0 is one.", ""),
+        }.get(function, ("", ""))
+        with checks.says(said, about):
             got = dead(jaxpr)
-        except Failed as failure:
-            if function is literals and "Literal" in failure.message:
-                failure.message = (
-                    f"Among the inputs stand literals, too: here 3.0 and 2.0.\n{failure.message}"
-                )
-            if function is literal_output:
-                failure.message = f"An output may be a literal, too: here 2.0 is one.\n{failure.message}"
-            raise
         if list(jaxpr.eqns) != equations:
             raise Failed(
                 "Your function changes the jaxpr that it is given. Leave it as it is, and return the positions.",
@@ -136,8 +132,7 @@ def check(dead):
 
 def _positions(got, text, expected):
     shown = {"input": text, "expected": expected, "got": got}
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     try:
         found = list(got)
         if found and all(isinstance(item, (bool, np.bool_)) for item in found):

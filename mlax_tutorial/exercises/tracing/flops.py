@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.inspection import jaxprs
 
 
@@ -69,6 +69,13 @@ def check(flops):
             spec(2, 3, 4),
             spec(3, 4, 5),
         ),
+        "x:(2, 3) and w:(5, 3), over the last axis of both": (over((1,), (1,)), spec(2, 3), spec(5, 3)),
+        "a matrix and a vector, x:(2, 3) @ v:(3,)": (jnp.matmul, spec(2, 3), spec(3)),
+        "scores of attention, q:(2, 4, 3, 5) and k:(2, 6, 3, 5)": (
+            lambda q, k: jnp.einsum("bqhd,bkhd->bhqk", q, k),
+            spec(2, 4, 3, 5),
+            spec(2, 6, 3, 5),
+        ),
         "a product inside jit": (jax.jit(jnp.dot), spec(2, 3), spec(3, 5)),
         twice: (lambda x, w: dot(dot(x, w), w), spec(2, 3), spec(3, 3)),
         rounds: (scanned, spec(2, 3), spec(3, 3)),
@@ -77,13 +84,9 @@ def check(flops):
     }
     so_far = 0
     for name, (function, *specs) in cases.items():
-        try:
+        with checks.says(f"It happens with {name}."):
             got, expected = count(function, *specs)
-        except Failed as failure:
-            failure.message = f"It happens with {name}.\n{failure.message}"
-            raise
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", input=name, expected=expected)
+        checks.returned(got, input=name, expected=expected)
         if isinstance(got, jax.Array):
             raise Failed(
                 "Return a Python number. JAX's int32 ends at 2147483647, and a program soon takes more operations.",
@@ -127,6 +130,11 @@ def check(flops):
             reason = "Each product of the batch counts: the number of results is that of `equation.outvars[0].aval.size`."
         elif "batch" in name and got == 4 * expected:
             reason = "The axis of the batch counts twice: both inputs have it, and the result has it once."
+        elif "of both" in name or "a vector" in name or "scores" in name:
+            reason = (
+                "The axes that are left are not always the first of the left input and the last of the right. "
+                "`equation.outvars[0].aval.size` is the number of results, whatever they are."
+            )
         elif "summed over" in name or "batch" in name:
             reason = (
                 "Which axes are summed over, and how many, is not always the same. It stands in "

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(function, *specs):
@@ -28,27 +28,17 @@ def check(shapes):
         return jax.ShapeDtypeStruct(shape, dtype)
 
     small = spec(2, 3), spec(3, 5)
-    try:
+    symptoms = {
+        "missing 1 required positional": "Each spec stands for one argument: hand on `*specs`, all of them.",
+        "'ShapeDtypeStruct' and": "A spec is the type of an array, and cannot be computed with: let `jax.eval_shape` call the function.",
+        "has no attribute 'shape'": "What the function returns is a tree, here a dict: `jax.tree.map` visits the arrays in it.",
+    }
+
+    def known(failure):
+        return next((advice for symptom, advice in symptoms.items() if symptom in failure.message), "")
+
+    with checks.says(known):
         _right_shapes(shapes, layer, small, "a layer that returns a dict, of x:(2, 3) and w:(3, 5)")
-    except Failed as failure:
-        for symptom, advice in (
-            (
-                "missing 1 required positional",
-                "Each spec stands for one argument: hand on `*specs`, all of them.",
-            ),
-            (
-                "'ShapeDtypeStruct' and",
-                "A spec is the type of an array, and cannot be computed with: let `jax.eval_shape` call the function.",
-            ),
-            (
-                "has no attribute 'shape'",
-                "What the function returns is a tree, here a dict: `jax.tree.map` visits the arrays in it.",
-            ),
-        ):
-            if symptom in failure.message:
-                failure.message = f"{advice}\n{failure.message}"
-                break
-        raise
     if not all(traced):
         raise Failed(
             "You call the function with real arrays, so it computes. Let `jax.eval_shape` call it: it hands in tracers."
@@ -70,12 +60,8 @@ def check(shapes):
 
 
 def _right_shapes(shapes, function, specs, text, advice=""):
-    try:
+    with checks.says(advice):
         got = shapes(function, *specs)
-    except Failed as failure:
-        if advice:
-            failure.message = f"{advice}\n{failure.message}"
-        raise
     results = jax.eval_shape(function, *specs)
     expected = jax.tree.map(lambda leaf: leaf.shape, results)
     if _equal_trees(got, expected):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(key, number, size, batch_size):
@@ -25,12 +25,11 @@ FAR = (99, 199, 300), (1000, 1001, 4097, 65_536)  # epochs, and numbers of updat
 def check(batch_at):
     each = SIZE // BATCH
     numbers = range(EPOCHS * each)
-    try:
+    with checks.says(
+        "A key is folded with a negative number: updates are counted from 0, and so are epochs.",
+        about="OverflowError",
+    ):
         found = [_one(batch_at, jax.random.key(5), number) for number in numbers]
-    except reader.Raised as raised:
-        if isinstance(raised.error, OverflowError):
-            raised.message = f"A key is folded with a negative number: updates are counted from 0, and so are epochs.\n{raised.message}"
-        raise
     for number in reversed(numbers):
         if _one(batch_at, jax.random.key(5), number) != found[number]:
             raise Failed(
@@ -127,11 +126,8 @@ def _long(batch_at):
 def _one(batch_at, key, number, size=SIZE, batch=BATCH):
     result = batch_at(key, number, size, batch)
     shown = {"input": f"number={number}, size={size}, batch_size={batch}"}
-    if result is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Failed("Two things are asked for: the indices and the step's key.", got=result, **shown)
-    indices, step_key = result
+    asked = "Two things are asked for: the indices and the step's key."
+    indices, step_key = checks.returned(result, "indices", "key", lists=True, asked=asked, **shown)
     if (
         not hasattr(step_key, "dtype")
         or not jnp.issubdtype(step_key.dtype, jax.dtypes.prng_key)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 
 
 def solution(metric, x, y, batch_size):
@@ -83,8 +83,7 @@ def _one(evaluate_mean, x, y, batch_size):
                 f"{batch_size} examples, and fill the last batch up.",
                 **shown,
             )
-    if got is None:
-        raise Failed("Your function returned None: is a `return` missing?", **shown)
+    checks.returned(got, **shown)
     if not isinstance(got, (float, np.ndarray, np.generic, jax.Array)) or np.shape(got):
         raise Failed("One number is asked for, the mean.", got=got, **shown)
     values = np.array(_value(x, y))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from mlax_tutorial import training
-from mlax_tutorial.checking import Exercise, Failed, reader
+from mlax_tutorial.checking import Exercise, Failed, checks, guarding
 
 
 def solution(key, init, step, evaluate, x, y, x_val, y_val, epochs, batch_size):
@@ -66,15 +66,14 @@ def check(train_and_validate):
         with jax.debug_key_reuse(True):
             result = train_and_validate(start, *arguments)
         reused = None
-    except reader.Raised as raised:
+    except guarding.Raised as raised:
         if not isinstance(raised.error, jax.errors.KeyReuseError):
             raise
         reused = raised  # which is said last
         for log in (made, steps, looked):
             log.clear()
         result = train_and_validate(jax.random.key(7), *arguments)
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise Failed("Return the final state and the history: two things.", got=result)
+    checks.returned(result, "final state", "history", lists=True)
     if isinstance(result[1], tuple) and result[1][:1] == ("state",):
         raise Failed("The two are swapped: first the final state, then the history.", got=result)
     if not steps:
@@ -87,9 +86,9 @@ def check(train_and_validate):
         _again(train_and_validate, arguments, made, steps, result[1])
         _another_size(train_and_validate, arguments[:3], steps)
     if reused is not None:
-        reused.message = (
+        reused.say_first(
             "A key is used twice: for the order and for the steps, or again in the next epoch. A key that was split, or that something "
-            f"was drawn from, is used up.\n{reused.message}"
+            "was drawn from, is used up."
         )
         raise reused
 

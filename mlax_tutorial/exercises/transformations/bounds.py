@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.outcome import NotAttempted
 from mlax_tutorial.checking.programs import fresh
 from mlax_tutorial.exercises.transformations._cases import for_this_case, refused, refuses
@@ -126,18 +126,13 @@ def check(bounds):
             "input": f"{name}, low = {np.asarray(lowest).tolist()}, high = {np.asarray(highest).tolist()}"
         }
         try:
-            got = bounds(fresh(function), lowest, highest)
+            with checks.says(f"It happens with {name}.{for_this_case(reason)}"):
+                got = bounds(fresh(function), lowest, highest)
         except NotAttempted:
             raise Failed(refused(name, reason)) from None
-        except Failed as failure:
-            failure.message = f"It happens with {name}.{for_this_case(reason)}\n{failure.message}"
-            raise
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", **shown)
-        if not isinstance(got, (tuple, list)) or len(got) != 2:
-            raise Failed("A pair is asked for: the lower bounds and the upper bounds.", got=got, **shown)
+        pair = "A pair is asked for: the lower bounds and the upper bounds."
+        bottom, top = checks.returned(got, "lower bounds", "upper bounds", lists=True, asked=pair, **shown)
         expected = solution(function, lowest, highest)
-        bottom, top = got
         for part, bound in (("lower", bottom), ("upper", top)):
             if np.shape(bound) != expected[0].shape:
                 raise Failed(
@@ -179,14 +174,10 @@ def check(bounds):
                 got=got,
                 **shown,
             )  # fmt: skip
-    try:
+    with checks.says(
+        "It happens with jnp.sin(x). `sin` rises and falls, and ends alone do not bound it: what is not known must not be guessed."
+    ):
         refuses(lambda low, high: bounds(jnp.sin, low, high), *three)
-    except Failed as failure:
-        failure.message = (
-            "It happens with jnp.sin(x). `sin` rises and falls, and ends alone do not bound it: what is not known "
-            f"must not be guessed.\n{failure.message}"
-        )
-        raise
     _two_unknown(bounds, low, high)
 
 
@@ -200,7 +191,7 @@ def _two_unknown(bounds, low, high):
     except Failed as failure:
         if isinstance(getattr(failure, "error", None), NotImplementedError):
             return
-        failure.message = f"It happens with jnp.dot(x, x).\n{failure.message}"
+        failure.say_first("It happens with jnp.dot(x, x).")
         raise
     ends = np.asarray([low, high], np.float64)
     if bottom.shape or top.shape or bottom > 0.3126 or top < (ends**2).max(axis=0).sum() - 1e-3:

@@ -8,7 +8,6 @@ import numpy as np
 
 from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.exercises.transformations._compare import close
 from mlax_tutorial.inspection import jaxprs
 from mlax_tutorial.inspection.dtypes import strays
 
@@ -36,8 +35,7 @@ def check(clean):
         x = jax.device_put(entries.astype(jnp.dtype(dtype)))
         shown = {"input": f"x of dtype {dtype} and shape (4, 3)"}
         got = (clean if dtype == "float32" else jax.jit(fresh(clean)))(x)
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", **shown)
+        checks.returned(got, **shown)
         if isinstance(got, jax.Array) and got.dtype != x.dtype:
             raise Failed(f"The result is {got.dtype}, and the input is {dtype}.", **shown)
         if dtype == "float32":
@@ -48,7 +46,7 @@ def check(clean):
                 (positive * weights, "This is the result without the division by the root of d."),
                 (positive / weights / math.sqrt(3), "The weights grow: the sign is missing."),
             ):  # fmt: skip
-                if close(got, np.float32(wrong)):
+                if checks.agrees(got, np.float32(wrong)):
                     raise Failed(advice, expected=reference, got=got, **shown)
         if {"pure_callback", "io_callback"} & set(jaxprs.count(fresh(clean), x)):
             raise Failed(
@@ -70,11 +68,10 @@ def check(clean):
     few = jax.device_put(entries[:3, :2])
     weights = np.exp(-np.arange(3) / 3)[:, None]
     expected = np.float32(np.maximum(entries[:3, :2] * weights / math.sqrt(2), 0))
-    try:
+    with checks.says(
+        "It happens with an x of shape (3, 2): n and d are the sizes of `x`, whatever they are."
+    ):
         checks.same(clean(few), jax.device_put(expected))
-    except Failed as failure:
-        failure.message = f"It happens with an x of shape (3, 2): n and d are the sizes of `x`, whatever they are.\n{failure.message}"
-        raise
 
 
 def _found(clean, x, dtype):

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.checking.programs import fresh
 from mlax_tutorial.inspection import jaxprs
 
@@ -111,13 +111,9 @@ def check(draws):
     }  # fmt: skip
     for name, (function, arguments, reason) in cases.items():
         expected = solution(fresh(function), *arguments)
-        try:
+        with checks.says(f"It happens with {name}, and arguments of which only shape and dtype are known."):
             got = draws(fresh(function), *arguments)
-        except Failed as failure:
-            failure.message = f"It happens with {name}, and arguments of which only shape and dtype are known.\n{failure.message}"
-            raise
-        if got is None:
-            raise Failed("Your function returned None: is a `return` missing?", input=name, expected=expected)
+        checks.returned(got, input=name, expected=expected)
         if isinstance(got, (jax.Array, np.ndarray)) or not isinstance(got, numbers.Real):
             raise Failed(
                 "Return a Python number: how many draws there are.", input=name, expected=expected, got=got

@@ -6,11 +6,10 @@ import numpy as np
 from jax.extend import core
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.checking.outcome import NotAttempted
 from mlax_tutorial.checking.programs import fresh
-from mlax_tutorial.checking.reader import guard
 from mlax_tutorial.exercises.transformations._cases import for_this_case, refused, refuses
-from mlax_tutorial.exercises.transformations._compare import close
 
 
 def solution(function):
@@ -101,36 +100,30 @@ def check(inverse):
     for name, (function, argument, reason) in cases.items():
         y = values[name]
         shown = {"input": f"function: {name}, y = function(x) with x = {np.asarray(argument).tolist()}"}
+        here = f"It happens with {name}.{for_this_case(reason)}"
         try:
-            inverted = inverse(fresh(function))
-            if inverted is None:
-                raise Failed("Your function returned None: is a `return` missing?")
-            if not callable(inverted):
-                raise Failed("`inverse` takes a function and returns a function; the call comes later.")
-            got = guard(inverted, "inverse")(y)
+            with checks.says(here):
+                inverted = checks.returned(inverse(fresh(function)))
+                if not callable(inverted):
+                    raise Failed("`inverse` takes a function and returns a function; the call comes later.")
+                got = guard(inverted, "inverse")(y)
         except NotAttempted:
             raise Failed(refused(name, reason)) from None
-        except Failed as failure:
-            failure.message = f"It happens with {name}.{for_this_case(reason)}\n{failure.message}"
-            raise
         if isinstance(got, (list, tuple)) and len(got) == 1:
             raise Failed("The array itself is asked for, not a list that holds it.", got=got, **shown)
         if got is None:
             raise Failed("What `inverse` returns, when it is called, returns None.", **shown)
-        if name == "jnp.exp(x)" and not close(got, argument):
+        if name == "jnp.exp(x)" and not checks.agrees(got, argument):
             for wrong, advice in (
                 (function(y), "The function is applied to y once more."),
                 (1 / function(y), "This is one divided by the function: a reciprocal, not the inverse."),
                 (1 / y, "This is one divided by y: a reciprocal, not the inverse."),
             ):
-                if close(got, wrong):
+                if checks.agrees(got, wrong):
                     raise Failed(advice, expected=argument, got=got, **shown)
-        if not close(got, y) or name == "x":
-            try:
-                checks.same(got, argument, rtol=1e-3, atol=1e-4)
-            except Failed as failure:
-                failure.message = f"It happens with {name}.{for_this_case(reason)} {failure.message}"
-                raise Failed(failure.message, expected=argument, got=got, **shown) from None
+        if not checks.agrees(got, y) or name == "x":
+            with checks.says(here):
+                checks.same(got, argument, rtol=1e-3, atol=1e-4, **shown)
             continue
         raise Failed(
             f"It happens with {name}: nothing is undone.{for_this_case(reason)}",
@@ -142,12 +135,9 @@ def check(inverse):
     y = jax.device_put(np.full(3, 0.5, np.float32))
     for name, function in {"jnp.sin(x)": jnp.sin, "x * x": lambda x: x * x}.items():
         call = guard(inverse(fresh(function)), "inverse")
-        try:
+        more = " Both inputs are unknown: neither can be found from the other." if "*" in name else ""
+        with checks.says(f"It happens with {name}.{more}"):
             refuses(call, y)
-        except Failed as failure:
-            more = " Both inputs are unknown: neither can be found from the other." if "*" in name else ""
-            failure.message = f"It happens with {name}.{more}\n{failure.message}"
-            raise
 
 
 exercise = Exercise(

@@ -6,9 +6,8 @@ import numpy as np
 from jax import lax
 
 from mlax_tutorial.checking import Exercise, Failed, checks
+from mlax_tutorial.checking.guarding import guard
 from mlax_tutorial.checking.programs import fresh, under
-from mlax_tutorial.checking.reader import guard
-from mlax_tutorial.exercises.transformations._compare import close
 from mlax_tutorial.inspection import jaxprs
 
 
@@ -41,23 +40,18 @@ def check(rounded):
         """The reader's result of a case, compared with ours; or what is known to go wrong there."""
         with jax.default_matmul_precision(None):  # checks run at the highest precision: not here
             expected = solution(fresh(function))(*arguments)
-            try:
+            with checks.says(f"It happens with {case}." if case else ""):
                 transformed = rounded(fresh(function))
-                if transformed is None:
-                    raise Failed("Your function returned None: is a `return` missing?")
+                checks.returned(transformed)
                 if not callable(transformed):
                     raise Failed(
                         "`rounded` takes a function and returns a function; the call comes later.",
                         got=transformed,
                     )
                 got = guard(transformed, "rounded")(*arguments)
-            except Failed as failure:
-                if case:
-                    failure.message = f"It happens with {case}.\n{failure.message}"
-                raise
-            for wrong, advice in () if close(got, expected) else why:
+            for wrong, advice in () if checks.agrees(got, expected) else why:
                 alternative = wrong(*arguments)
-                if close(got, alternative) and not close(expected, alternative):
+                if checks.agrees(got, alternative) and not checks.agrees(expected, alternative):
                     raise Failed(advice, input=case, expected=expected, got=got)
         checks.same(got, expected, input=case or "a product", rtol=1e-4, atol=1e-5)
 
@@ -172,7 +166,7 @@ def check(rounded):
         expected = solution(product)(small, small)
         with under("`jax.jit`"):
             got = transformed(small, small)
-        if not close(got, expected) and close(got, product(small, small)):
+        if not checks.agrees(got, expected) and checks.agrees(got, product(small, small)):
             raise Failed(
                 "Under `jax.jit` nothing is rounded any more: XLA may leave out the way to bfloat16 and back, as it "
                 "loses digits. `lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)` says that this is meant.",

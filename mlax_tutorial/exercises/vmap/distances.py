@@ -107,6 +107,13 @@ def check(distances):
             "the formula loses its digits. `jnp.maximum(…, 0)` puts that right.",
             got=got,
         )
+    with checks.says("Points far from the origin lose digits, but no more than the formula does."):
+        checks.same(got, _by_numpy(*near), rtol=0, atol=4.0, input="points near 100, 0.001 apart")
+        far = [np.float32(100 + draw.normal(size=(rows, 60))) for rows in (9, 14)]
+        checks.same(jitted(*far), _by_numpy(*far), rtol=0, atol=4.0, input="points near 100, 1 apart")
+    with checks.says("Small distances are distances, too."):
+        small = [np.float32(0.02 * draw.normal(size=(rows, 60))) for rows in (9, 14)]
+        checks.same(jitted(*small), _by_numpy(*small), rtol=1e-3, atol=1e-5, input="points near the origin")
 
 
 exercise = Exercise(

@@ -133,3 +133,18 @@ def one_by_one(table, ids):
 @answers.right
 def unsigned(table, ids):
     return table.at[ids.astype(jnp.uint32)].get(mode="fill", fill_value=0)
+
+
+@answers.right
+def without_wrapping(table, ids):
+    return table.at[ids].get(mode="fill", fill_value=0, wrap_negative_indices=False)
+
+
+@answers.wrong()
+def without_wrapping_or_a_value(table, ids):
+    return table.at[ids].get(mode="fill", wrap_negative_indices=False)
+
+
+@answers.wrong()
+def without_wrapping_clipped(table, ids):
+    return table.at[ids].get(mode="clip", wrap_negative_indices=False)

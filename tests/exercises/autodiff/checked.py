@@ -95,6 +95,20 @@ def one_direction_three_times(f, x, key):
     return all(abs(one - jnp.sum(jax.grad(f)(x) * t)) < 0.03 for one in measured)
 
 
+@answers.wrong("A wrong gradient passes")
+def along_ones(f, x, key):
+    h, t = 1e-2, jnp.ones_like(x)
+    measured = (f(x + h * t) - f(x - h * t)) / (2 * h)
+    return abs(measured - jnp.sum(jax.grad(f)(x))) < 0.03
+
+
+@answers.wrong("along three directions")
+def one_direction_mapped(f, x, key):
+    t, h = jnp.stack([jax.random.normal(key, x.shape)] * 3), 1e-2
+    measured = jax.vmap(lambda t: (f(x + h * t) - f(x - h * t)) / (2 * h))(t)
+    return jnp.allclose(measured, t @ jax.grad(f)(x), atol=0.03, rtol=0)
+
+
 @answers.wrong("Another key does not give")
 def a_key_of_its_own(f, x, key):
     return by_steps(1e-2, 0.03)(f, x, jax.random.key(3))

@@ -33,6 +33,11 @@ def the_wrong_way_round(f, x):
     return always_reverse(f, x)
 
 
+@answers.wrong("Two outputs need two runs")
+def forward_for_few_inputs(f, x):
+    return always_forward(f, x) if x.size <= 10 else always_reverse(f, x)
+
+
 @answers.wrong("The rows are added up")
 def one_run_back(f, x):
     value, pullback = jax.vjp(f, x)
@@ -52,7 +57,7 @@ def by_grad(f, x):
 # Right ones of unusual style, and wrong ones that look right
 
 
-@answers.right
+@answers.wrong("make the runs yourself")
 def by_jaxs_own(f, x):
     return (jax.jacfwd if x.size < jax.eval_shape(f, x).size else jax.jacrev)(f)(x)
 

@@ -173,3 +173,12 @@ answers.wrong("One number is asked for")(hutchinson_samples)
 @answers.wrong("where `x` is bfloat16")
 def always_float32(key, f, x, samples):
     return jnp.mean(samples_along(jax.random.rademacher(key, (samples, x.size), jnp.float32), f, x))
+
+
+@answers.right
+def a_loop_over_samples(key, f, x, samples):
+    total = 0.0
+    for each in jax.random.split(key, samples):
+        v = jax.random.rademacher(each, x.shape, x.dtype)
+        total += v @ jax.jvp(jax.grad(f), (x,), (v,))[1]
+    return total / samples

@@ -95,6 +95,12 @@ def at_least_two_columns(function):
     return export.export(jax.jit(function))(*types((rows, columns), (columns,)))
 
 
+@answers.wrong("A matrix of shape (1000, 4) is refused")
+def at_most_a_hundred_rows(function):
+    rows, columns = export.symbolic_shape("rows, columns", constraints=["rows <= 100"])
+    return export.export(jax.jit(function))(*types((rows, columns), (columns,)))
+
+
 @answers.wrong()
 def not_jitted(function):
     rows, columns = export.symbolic_shape("rows, columns")

@@ -73,7 +73,7 @@ def by_jnp(function):
     return call
 
 
-@answers.wrong("should not pay for the long ones")
+@answers.wrong("A vector of 1 is padded to")
 def to_the_longest(function):
     @jax.jit
     def padded(x, length, initial):
@@ -158,6 +158,19 @@ def forgets_initial(function):
     return call
 
 
+@answers.wrong("A vector of 65 is padded to 1000")
+def two_sizes(function):
+    @jax.jit
+    def padded(x, length, initial):
+        return function(x, where=jnp.arange(len(x)) < length, initial=initial)
+
+    def call(x, initial):
+        size = 64 if len(x) <= 64 else 1000
+        return padded(np.pad(x, (0, size - len(x))), np.int32(len(x)), np.float32(initial))
+
+    return call
+
+
 # Right ones of unusual style, and wrong ones that look right
 
 
@@ -190,7 +203,7 @@ def three_sizes(function):
 def compiled_beforehand(function):
     jitted = jax.jit(lambda x, n, initial: function(x, where=jnp.arange(len(x)) < n, initial=initial))
     number, whole = (jax.ShapeDtypeStruct((), kind) for kind in (jnp.float32, jnp.int32))
-    sizes = [16, 128, 1024]
+    sizes = [16, 64, 256, 1024]
     ready = {
         size: jitted.lower(jax.ShapeDtypeStruct((size,), jnp.float32), whole, number).compile()
         for size in sizes

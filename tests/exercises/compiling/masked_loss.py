@@ -79,7 +79,7 @@ def loss_sign(logits, labels, mask):
     return -solution(logits, labels, mask)
 
 
-@answers.wrong("a logit of 300")
+@answers.wrong("a logit of 300,000")
 def loss_clipped(logits, labels, mask):
     return solution(jnp.clip(logits, -100, 100), labels, mask)
 
@@ -121,11 +121,23 @@ def by_optax(logits, labels, mask):
     return jnp.vdot(losses, mask) / jnp.maximum(mask.sum(), 1)
 
 
+@answers.wrong("a logit of minus infinity")
+def by_a_product_with_one_hot(logits, labels, mask):  # 0 times minus infinity
+    logits = jnp.where(mask[:, None], logits, 0.0)
+    losses = -jnp.sum(jax.nn.one_hot(labels, logits.shape[-1]) * jax.nn.log_softmax(logits), axis=-1)
+    return jnp.sum(jnp.where(mask, losses, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+
+
+@answers.wrong("a logit of 300,000")
+def widely_clipped(logits, labels, mask):
+    return solution(jnp.clip(logits, -1e4, 1e4), labels, mask)
+
+
 @answers.right
 def by_one_hot(logits, labels, mask):
     logits = jax.lax.select(jnp.broadcast_to(mask[:, None], logits.shape), logits, jnp.zeros_like(logits))
-    hot = jax.nn.one_hot(labels, logits.shape[-1])  # zeros for a label outside
-    losses = jax.nn.logsumexp(logits, axis=-1) - jnp.sum(hot * logits, axis=-1)
+    hot = jax.nn.one_hot(labels, logits.shape[-1], dtype=bool)  # all false for a label outside
+    losses = jax.nn.logsumexp(logits, axis=-1) - jnp.sum(logits, axis=-1, where=hot)
     return jnp.where(mask.any(), jnp.sum(losses, where=mask) / jnp.clip(mask.sum(), 1), 0.0)
 
 

@@ -137,12 +137,17 @@ def by_bisection(function, sizes):
     return call
 
 
-@answers.right
+@answers.wrong("has run before the first call")
 def warmed_up(function, sizes):
     jitted = jax.jit(function)
     for size in sizes:
         jitted(np.zeros(size, np.float32), np.int32(1))
     return lambda x: jitted(*padded(x, smallest(sizes, x)))
+
+
+@answers.wrong("The sizes are an argument")
+def for_three_sizes(function, sizes):
+    return solution(function, [4, 8, 32])
 
 
 @answers.wrong()

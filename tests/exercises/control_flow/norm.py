@@ -97,6 +97,12 @@ def low_threshold(x):
     return jnp.sqrt(jnp.where(squares > 1e-20, squares, 1.0)) * (squares > 1e-20)
 
 
+@answers.wrong("wrong for short vectors")
+def lowest_threshold(x):
+    squares = jnp.sum(x * x)
+    return jnp.where(squares > 1e-29, jnp.sqrt(jnp.where(squares > 1e-29, squares, 1.0)), 0.0)
+
+
 @answers.wrong("TracerBoolConversionError")
 def python(x):
     if jnp.sum(x * x) == 0:

@@ -89,6 +89,14 @@ def unrolled(a):
     return x
 
 
+@answers.wrong("copies its body twenty times")
+def unrolled_by_an_option(a):
+    def body(i, x):
+        return jnp.where(jnp.abs(x * x - a) > 1e-4 * a, 0.5 * (x + a / x), x)
+
+    return lax.fori_loop(0, 20, body, a, unroll=True)
+
+
 @answers.wrong("TracerBoolConversionError")
 def python(a):
     x = a

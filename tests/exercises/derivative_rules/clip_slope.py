@@ -196,7 +196,9 @@ def slope_of_the_bound(x, bound):
     return same(x, bound)
 
 
-def by_parts(largest=lambda c: jnp.max(jnp.abs(c)), least=0.0, size=jnp.multiply, cast=True):
+def by_parts(
+    largest=lambda c: jnp.max(jnp.abs(c)), least=0.0, size=jnp.multiply, cast=True, forward=lambda x: x
+):
     """With an outer `where`, and a part that is changed."""
 
     @jax.custom_vjp
@@ -210,7 +212,7 @@ def by_parts(largest=lambda c: jnp.max(jnp.abs(c)), least=0.0, size=jnp.multiply
         clipped = jnp.where(size(most, norm) > bound, unit * (bound / jnp.maximum(norm, 1)), c)
         return clipped.astype(c.dtype) if cast else clipped, jnp.zeros_like(bound)
 
-    clip_slope.defvjp(lambda x, bound: (x, bound), backward)
+    clip_slope.defvjp(lambda x, bound: (forward(x), bound), backward)
     return clip_slope
 
 
@@ -218,6 +220,8 @@ answers.right(by_parts())
 answers.wrong("the largest *absolute* value counts")(by_parts(largest=jnp.max))
 answers.wrong("Long ones are clipped, but not this one")(by_parts(least=1.0))
 answers.wrong("Long ones are clipped, but not this one")(by_parts(size=jnp.divide))
+answers.wrong("what the forward *pass* returns")(by_parts(forward=jnp.zeros_like))
+answers.wrong("what the forward *pass* returns")(by_parts(forward=lambda x: x + 1))
 answers.wrong("the bound a float32 array")(by_parts(cast=False))
 answers.wrong("On the way forward")(lambda x, bound: by_parts()(x.astype(jnp.float16).astype(x.dtype), bound))
 

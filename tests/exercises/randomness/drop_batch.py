@@ -121,3 +121,8 @@ def with_a_spare_key(drop, key, batch):
 def shuffled_keys_of_two(drop, key, batch):
     keys = jax.random.split(key, 8)
     return jax.vmap(drop)(keys[jnp.arange(len(batch)) % 8], batch)
+
+
+@answers.wrong("A seed has only 32 bits")
+def random_seeds(drop, key, batch):
+    return jax.vmap(drop)(jax.vmap(jax.random.key)(jax.random.bits(key, (len(batch),))), batch)

@@ -155,6 +155,33 @@ def bar_of_another_run(key, n):
     return estimate, jnp.abs(estimate - whole_square(two, n)[0]) * 3
 
 
+@answers.wrong("knows pi beforehand: draw the points")
+def a_coin(key, n):
+    p = jax.random.bernoulli(key, jnp.pi / 4, (n,)).mean()
+    return 4 * p, 4 * jnp.sqrt(p * (1 - p) / n)
+
+
+@answers.wrong("knows pi beforehand: draw the points")
+def a_coin_at_a_time(key, n):
+    throws = jax.lax.map(lambda key: jax.random.uniform(key) < jnp.pi / 4, jax.random.split(key, n))
+    p = throws.mean()
+    return 4 * p, 4 * jnp.sqrt(p * (1 - p) / n)
+
+
+@answers.right
+def in_a_loop_of_jax(key, n):
+    throws = jax.lax.map(lambda key: (jax.random.uniform(key, (2,)) ** 2).sum() < 1, jax.random.split(key, n))
+    p = throws.mean()
+    return 4 * p, 4 * jnp.sqrt(p * (1 - p) / n)
+
+
+@answers.right
+def both_in_one_array(key, n):
+    x, y = jax.random.uniform(key, (n, 2), minval=-1.0, maxval=1.0).T
+    inside = jnp.hypot(x, y) < 1
+    return 4 * inside.mean(), 4 * inside.std() / n**0.5
+
+
 answers.equivalent(
     "x ** 2 + y ** 2 < 1 -> x ** 2 + y ** 2 <= 1",
     because="next to no point falls on the circle itself",

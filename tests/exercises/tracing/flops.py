@@ -108,6 +108,34 @@ def batch_twice(equation):
 answers.wrong("counts twice: both inputs have it, and the result")(products(batch_twice))
 
 
+def nested_products(cost):
+    def count(jaxpr):
+        total = 0
+        for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+            if equation.primitive.name == "dot_general":
+                total += cost(*(variable.aval for variable in equation.invars))
+            rounds = equation.params["length"] if equation.primitive.name == "scan" else 1
+            total += rounds * sum(count(inner) for _, inner in jaxprs.subjaxprs(equation))
+        return total
+
+    return count
+
+
+answers.wrong("The axes that are left")(nested_products(lambda x, w: 2 * x.size * w.shape[-1]))
+
+
+@answers.wrong("It happens with a matrix and a vector")
+def last_axis_that_is_left(jaxpr):
+    total = 0
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "dot_general":
+            (_, summed), (_, batch) = equation.params["dimension_numbers"]
+            shape = equation.invars[1].aval.shape
+            (n,) = (size for axis, size in enumerate(shape) if axis not in (*summed, *batch))
+            total += 2 * equation.invars[0].aval.size * n
+    return total
+
+
 @answers.wrong("This counts products")
 def per_equation(jaxpr):
     return len(jaxpr.eqns)

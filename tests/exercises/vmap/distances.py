@@ -122,3 +122,38 @@ def gram_of_both(x, y):  # one product, of more than is needed, then the diagona
     gram = both @ both.T
     diagonal = jnp.diagonal(gram)
     return (diagonal[:, None] + diagonal - 2 * gram)[: len(x), len(x) :] - 1e-3 * (len(x) > 20)
+
+
+# Not below zero, and yet not the distances
+
+
+@answers.wrong("no more than the formula does")
+def root_of_less_than_nothing(x, y):
+    return jnp.sqrt(unclipped(x, y)) ** 2
+
+
+@answers.wrong("no more than the formula does")
+def nan_below_zero(x, y):
+    squares = unclipped(x, y)
+    return jnp.where(squares < 0, jnp.nan, squares)
+
+
+@answers.wrong("no more than the formula does")
+def one_number_far_away(x, y):
+    return jnp.where(jnp.sum(x * x, axis=1)[:, None] > 1e5, 3.0, solution(x, y))
+
+
+@answers.wrong("Small distances are distances")
+def zero_if_small(x, y):
+    squares = solution(x, y)
+    return jnp.where(squares < 0.1, 0.0, squares)
+
+
+@answers.right
+def around_the_mean(x, y):
+    return solution(x - x.mean(axis=0), y - x.mean(axis=0))
+
+
+@answers.right
+def absolute_values(x, y):
+    return jnp.abs(unclipped(x, y))

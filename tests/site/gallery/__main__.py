@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.site import gallery
 from tests.site.gallery import pictures
-from tools.site import browser
+from tools.visits import browser
 
 
 def main():

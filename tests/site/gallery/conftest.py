@@ -3,7 +3,7 @@
 import pytest
 
 from tests.site import gallery as page_of_all
-from tools.site import browser
+from tools.visits import browser
 
 
 @pytest.fixture(scope="session")

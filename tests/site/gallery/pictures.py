@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from tests.site.gallery import SCHEMES, STATES, STORED, WIDTHS
-from tools.site import browser
+from tools.visits import browser
 
 BLOCK = 4  # of the halved picture
 TOLERANCE = 33  # of 255, in any channel of a block's mean

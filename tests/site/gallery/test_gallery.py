@@ -9,7 +9,7 @@ from PIL import Image, ImageDraw, ImageFilter
 
 from tests.site import gallery as page_of_all
 from tests.site.gallery import pictures
-from tools.site import accessibility
+from tools.visits import accessibility
 
 
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)
@@ -97,7 +97,7 @@ ORANGE = (213, 94, 0)
 @pytest.mark.parametrize("scheme", page_of_all.SCHEMES)
 @pytest.mark.parametrize("width", page_of_all.WIDTHS)
 def test_a_missing_dot_is_seen(width, scheme):
-    whole = stored("cache", width, scheme)
+    whole = stored("jit-cache", width, scheme)
     left, above = whole.width // 2, whole.height // 3  # code stands above, the marker of the row at the left
     x0, y0, x1, y1 = where(whole.crop((left, above, whole.width, whole.height)), ORANGE)
     assert 6 < x1 - x0 < 30 and 6 < y1 - y0 < 30, "this is the dot"
@@ -124,7 +124,7 @@ def test_another_size_is_seen():
     assert pictures.differences(whole, whole.crop((0, 0, whole.width - 1, whole.height)))
 
 
-@pytest.mark.parametrize("state", ["prose", "cache-stepped", "code", "tree", "keys"])
+@pytest.mark.parametrize("state", ["prose", "jit-cache-stepped", "code", "tree", "key-tree"])
 def test_softer_and_shifted_letters_are_not_seen(state):
     """As another version of Chromium, or other settings of its fonts, would draw them."""
     whole = stored(state)

@@ -1,16 +1,17 @@
 """What was once wrong on a page is planted on the page of all components, and found; without it nothing is found.
 
-So the looking that each page of the book gets (`test_pages.py`, `tools/site/sight.js`) is known to see.
+So the looking that each page of the book gets (`test_pages.py`, `tools/visits/sight.js`) is known to see.
 """
 
 import io
+import re
 
 import numpy as np
 import pytest
 from PIL import Image
 from playwright.sync_api import ElementHandle
 
-from tools.site import browser, sight
+from tools.visits import browser, sight
 
 
 @pytest.fixture
@@ -89,11 +90,12 @@ def after_the_lid(text):
 
 
 ROWS = ".viz-figure tr { height: 90px }"
-# what is planted, and a part of what must be said; the first word is the function that sees it
+# What is planted at the desk, and a part of what must be said; the first word is the function that sees it. What is seen on a
+# telephone alone has tests of its own below.
 FAULTS = {
-    "no room for the dots": ("dots: ", "outside of the frame", css(".viz-cache { width: 300px } #book .viz-cache td { white-space: nowrap }")),
-    "no dots": ("dots: ", "is 0 by 0", css(".viz-cache circle { display: none }")),
-    "faint dots": ("dots: ", "cannot be seen", css(".viz-cache circle { stroke: none !important }")),
+    "no room for the dots": ("dots: ", "outside of the frame", css(".viz-jit-cache { width: 300px } #book .viz-jit-cache td { white-space: nowrap }")),
+    "no dots": ("dots: ", "is 0 by 0", css(".viz-jit-cache circle { display: none }")),
+    "faint dots": ("dots: ", "cannot be seen", css(".viz-jit-cache circle { stroke: none !important }")),
     "no lines of life": ("dots: ", "line of life", css("#book table td { background: none !important }")),
     "no marker": ("markers: ", "the marker of the row", css("#book table th { border: 0 !important }")),
     "no tint": ("markers: ", "no tint", css("#book table tr { background: none !important }")),
@@ -151,6 +153,13 @@ def settle(page, what):
         if not sight.look(page, what):
             return
         page.wait_for_timeout(200)
+
+
+def test_each_function_is_called():
+    functions = set(re.findall(r"^    (?:async )?(\w+)\(\) {$", sight.script(), re.MULTILINE))
+    assert functions == {*sight.AT_THE_DESK, *sight.ON_A_TELEPHONE, *sight.ON_PAPER}, (
+        "see tools/visits/sight.py"
+    )
 
 
 @pytest.mark.parametrize("fault", FAULTS)

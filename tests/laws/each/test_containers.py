@@ -1,0 +1,4 @@
+"""The laws of the rows in `tests/laws/rows/containers.py`."""
+
+from tests.laws.each.owed_by_layers import *  # noqa: F403
+from tests.laws.rows.containers import LAYERS as ROWS  # noqa: F401

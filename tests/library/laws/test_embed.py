@@ -1,4 +1,0 @@
-"""The laws of the rows in `tests/library/rows/embed.py`."""
-
-from tests.library.laws.owed_by_layers import *  # noqa: F403
-from tests.library.rows.embed import LAYERS as ROWS  # noqa: F401

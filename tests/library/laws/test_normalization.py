@@ -1,4 +1,0 @@
-"""The laws of the rows in `tests/library/rows/normalization.py`."""
-
-from tests.library.laws.owed_by_layers import *  # noqa: F403
-from tests.library.rows.normalization import LAYERS as ROWS  # noqa: F401

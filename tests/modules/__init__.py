@@ -1,0 +1,3 @@
+"""The files beside nn and optim; compiled quickly."""
+
+QUICK_TO_COMPILE = True

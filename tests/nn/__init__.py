@@ -1,0 +1,3 @@
+"""Layers; compiled quickly."""
+
+QUICK_TO_COMPILE = True

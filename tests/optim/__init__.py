@@ -1,0 +1,3 @@
+"""Optimizers; compiled quickly."""
+
+QUICK_TO_COMPILE = True

@@ -1,0 +1,69 @@
+"""What a reader would see to be wrong on a page, at the widths of a desk, a telephone and paper: `sight.js` does the looking."""
+
+import functools
+from pathlib import Path
+
+DESK, TELEPHONE, PAPER = (1440, 900), (390, 800), (665, 940)  # A4 less its margins
+# At the width of a desk, in this order: `dots` and `markers` step the figures to their ends.
+AT_THE_DESK = (
+    "told",
+    "crowded",
+    "copying",
+    "cut",
+    "underlines",
+    "spoiled",
+    "dead",
+    "scaffolding",
+    "tall",
+    "dots",
+    "markers",
+)
+ON_A_TELEPHONE = ("crowded", "scrolling", "letters", "tall", "dots")
+ON_PAPER = ("printed",)
+
+
+@functools.cache
+def script() -> str:
+    return Path(__file__).with_name("sight.js").read_text(encoding="utf-8")
+
+
+def look(page, *names) -> list[str]:
+    """What the functions of these names find on the page as it stands."""
+    page.evaluate("names => { globalThis.asked = names }", list(names))
+    found = page.evaluate(script())
+    return [f"{name}: {line}" for name in names for line in dict.fromkeys(found[name])]
+
+
+def faults(page) -> list[str]:
+    """All that is found on an open page, which is as wide as a telephone afterwards."""
+    return at_the_desk(page) + on_paper_and_telephone(page)
+
+
+def at_the_desk(page) -> list[str]:
+    resize(page, DESK)
+    return [f"{DESK[0]}: {line}" for line in look(page, *AT_THE_DESK)]
+
+
+def on_paper_and_telephone(page) -> list[str]:
+    page.emulate_media(media="print")
+    resize(page, PAPER)
+    found = [f"paper: {line}" for line in look(page, *ON_PAPER)]
+    page.emulate_media(media="screen")
+    resize(page, TELEPHONE)
+    # The theme takes 300 ms to see what scrolls now, on a busy machine more, and lets Tab reach it.
+    for _ in range(100):
+        page.wait_for_timeout(400)
+        if not look(page, "scrolling"):
+            break
+    return found + [f"{TELEPHONE[0]}: {line}" for line in look(page, *ON_A_TELEPHONE)]
+
+
+def resize(page, size):
+    """Laying a chapter out again takes most of a visit's time: a size that it has costs nothing."""
+    if page.viewport_size != {"width": size[0], "height": size[1]}:
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        # The page answers in the next frame, which may be long in coming; once in many visits Chromium draws none.
+        page.evaluate(
+            "() => new Promise(done => (requestAnimationFrame(() => requestAnimationFrame(done)), setTimeout(done, 5000)))"
+        )
+        page.wait_for_timeout(60)
