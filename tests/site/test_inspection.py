@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tools.visits import accessibility, browser, inspection
+from tools.visits import accessibility, browser, inspection, sight
 
 SOUND = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>Sound</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"></head>
@@ -57,6 +57,39 @@ def test_a_fault_is_planted_for_each_field():
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault != "transfers"])
 def test_a_fault_is_found(chromium, broken, fault):
     assert getattr(inspection.inspect(chromium, broken, f"{fault}.html"), fault)
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_page_that_was_not_drawn_is_visited_anew(monkeypatch, failures):
+    """Once in thousands of visits Chromium draws no frame for a new size. Here no frame is ever drawn, in so many pages."""
+
+    class Page:
+        viewport_size = None
+
+        def __init__(self, drawn):
+            self.drawn, self.sizes = drawn, []
+
+        def set_viewport_size(self, size):
+            self.sizes.append(size["height"])
+
+        def evaluate(self, script):
+            return self.drawn
+
+        def wait_for_timeout(self, milliseconds):
+            pass
+
+    pages = [Page(False) for _ in range(failures)] + [Page(True)]
+
+    def visited(chromium, address, name, widths):
+        sight.resize(page := pages.pop(0), (390, 800))
+        return page
+
+    monkeypatch.setattr(inspection, "visited", visited)
+    if failures < 3:
+        assert inspection.inspect(None, "http://site", "name.html").sizes == [800]
+    else:
+        with pytest.raises(sight.NotDrawn, match="name.html"):
+            inspection.inspect(None, "http://site", "name.html")
 
 
 def test_a_missing_file_is_found(chromium, broken):

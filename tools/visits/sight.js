@@ -15,7 +15,10 @@
     for (const figure of figures()) figure.dispatchEvent(new KeyboardEvent("keydown", { key: "End" }));
     // even the shortest transition takes a frame, and what is inherited comes a frame later at each level
     // (behind a closed lid those that are finished stay in the list)
-    for (let quiet = 0; quiet < 3; quiet = document.getAnimations().some((each) => each.playState !== "finished") ? 0 : quiet + 1) await new Promise((done) => (requestAnimationFrame(done), setTimeout(done, 1000)));
+    for (let quiet = 0, frames = 0; quiet < 3 && frames < 120; frames++) {
+      await new Promise((done) => (requestAnimationFrame(done), setTimeout(done, 1000)));
+      quiet = document.getAnimations().some((each) => each.playState !== "finished") ? 0 : quiet + 1;
+    }
   };
 
   const sight = {

@@ -58,12 +58,26 @@ def on_paper_and_telephone(page) -> list[str]:
     return found + [f"{TELEPHONE[0]}: {line}" for line in look(page, *ON_A_TELEPHONE)]
 
 
+class NotDrawn(Exception):
+    """Once in thousands of visits Chromium draws no frame after a page has got a new size, however long one waits."""
+
+
+# Whether two frames were drawn: what a page does in answer to its new size comes with the next one.
+DRAWN = """() => new Promise(done => {
+    requestAnimationFrame(() => requestAnimationFrame(() => done(true)));
+    setTimeout(() => done(false), 10_000);
+})"""
+
+
 def resize(page, size):
-    """Laying a chapter out again takes most of a visit's time: a size that it has costs nothing."""
-    if page.viewport_size != {"width": size[0], "height": size[1]}:
-        page.set_viewport_size({"width": size[0], "height": size[1]})
-        # The page answers in the next frame, which may be long in coming; once in many visits Chromium draws none.
-        page.evaluate(
-            "() => new Promise(done => (requestAnimationFrame(() => requestAnimationFrame(done)), setTimeout(done, 5000)))"
-        )
-        page.wait_for_timeout(60)
+    """Laying a chapter out again takes most of a visit's time: a size that it has costs nothing. Raises `NotDrawn`."""
+    width, height = size
+    if page.viewport_size == {"width": width, "height": height}:
+        return
+    page.set_viewport_size({"width": width, "height": height})
+    for _ in range(3):
+        if page.evaluate(DRAWN):
+            return page.wait_for_timeout(60)
+        page.set_viewport_size({"width": width, "height": height + 1})
+        page.set_viewport_size({"width": width, "height": height})
+    raise NotDrawn(f"Chromium draws no frame for the new size, {width} by {height}")
