@@ -39,7 +39,10 @@ def tf(given, recipe):
     import tensorflow as tf
 
     def begin():
-        names = given | {"tf": tf, "source": tf.data.Dataset.from_tensor_slices(np.arange(ROWS, dtype=np.int32))}
+        names = given | {
+            "tf": tf,
+            "source": tf.data.Dataset.from_tensor_slices(np.arange(ROWS, dtype=np.int32)),
+        }
         exec(recipe, names)
         return names["iterator"]
 
