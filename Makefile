@@ -64,6 +64,13 @@ TORCH_BACKEND ?= cpu
 	  || $(UV) pip install --quiet --python .venv-torch --requirement benchmarks/torch/requirements.txt
 	@touch $@
 
+# Grain, TensorFlow and PyTorch, for the recipes of *Many hosts*, which are skipped without.
+.venv-loaders/.made: tests/loaders/requirements.txt | $(UV)
+	$(UV) venv --quiet --clear --python 3.11 .venv-loaders
+	$(UV) pip install --quiet --python .venv-loaders --torch-backend cpu --requirement $< \
+	  || $(UV) pip install --quiet --python .venv-loaders --requirement $<
+	@touch $@
+
 env: .venv/.made ## make the environment: .venv/bin/python
 	@echo "The environment is ready: $(PYTHON)"
 

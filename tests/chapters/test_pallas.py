@@ -1,15 +1,18 @@
 """*TPU and Pallas*: the kernels that its reader writes compute what the library does, and what finds races finds them."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu as pltpu
 
 from mlax_tutorial import nn, viz
 from mlax_tutorial.exercises import pallas
+from mlax_tutorial.inspection import lowers_for_tpu
 from mlax_tutorial.nn.attention import attend
 from tests.chapters import assembled
 
@@ -63,6 +66,53 @@ def test_attention_and_its_gradients_are_the_library_s(code, queries, keys, scal
         np.testing.assert_allclose(one, other, atol=1e-5 * max(1, scale), rtol=1e-5)
 
 
+def test_heads_by_vmap(code):
+    """The grids get one more axis, and the kernels' steps are still counted along those that they know."""
+    q, k, v = normal(0, 2, 64, 128), normal(1, 2, 128, 128), normal(2, 2, 128, 128)
+
+    def loss(attention):
+        return lambda *arrays: jnp.square(jax.vmap(attention)(*arrays)).sum()
+
+    def plain(q, k, v):
+        return attend(q[:, None], k[:, None], v[:, None])[:, 0]
+
+    with jax.default_matmul_precision("highest"):
+        ours, theirs = (
+            jax.jit(jax.grad(loss(f), argnums=(0, 1, 2)))(q, k, v) for f in (code["attention"], plain)
+        )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    lowered = functools.partial(code["attention"], interpret=False)
+    assert len(lowers_for_tpu(jax.grad(loss(lowered), argnums=(0, 1, 2)), q, k, v).kernels) == 3
+
+
+def test_a_block_that_is_left_and_comes_back():
+    """`interpret=True` adds up all the same, and it lowers; the simulator refuses it."""
+
+    def sums(x, interpret):
+        def kernel(x_ref, sums_ref):
+            @pl.when(pl.program_id(0) == 0)
+            def _():
+                sums_ref[...] = jnp.zeros_like(sums_ref)
+
+            sums_ref[...] += x_ref[...].sum(axis=0, keepdims=True)
+
+        return pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct((1, 256), x.dtype),
+            grid=(2, 2),
+            in_specs=[pl.BlockSpec((8, 128), lambda i, j: (i, j))],
+            out_specs=pl.BlockSpec((1, 128), lambda i, j: (0, j)),
+            interpret=interpret,
+        )(x)
+
+    x = jnp.ones((16, 256))
+    assert (sums(x, True) == 16).all() and lowers_for_tpu(sums, x, interpret=False)
+    with pytest.raises(Exception, match="Revisited block"):
+        sums(x, pltpu.InterpretParams()).block_until_ready()
+    pltpu.reset_tpu_interpret_mode_state()
+
+
 def test_the_exercise_s_rms_norm_is_the_library_s():
     x, scale, g = normal(0, 24, 256), 1 + normal(1, 1, 256) / 2, normal(2, 24, 256)
     layer = nn.RMSNorm(epsilon=1e-6, affine=True)
@@ -83,12 +133,15 @@ def test_copies_are_those_of_the_figure(code):
 
 
 def test_the_cell_for_accelerators(code):
-    """Here the device is a CPU, so both kernels are interpreted; and products of bfloat16 would be seen."""
-    a = code["a"]
+    """Here the device is a CPU, so both kernels are interpreted; and products of bfloat16 or of TF32 would be seen."""
+    a = code["a"][:, :32]
     assert code["compare"](code["product"], a, a.T, interpret=True) == 0
-    rounded = a.astype(jnp.bfloat16).astype(jnp.float32)
-    with jax.default_matmul_precision("highest"):
-        assert 0.03 < abs(a @ a.T - rounded @ rounded.T).max() < 1
+    assert lowers_for_tpu(code["product"], a, a.T, interpret=False)
+    for bits, least, most in ((16, 0.1, 0.25), (13, 0.005, 0.02)):  # of 23, those that are rounded away
+        half, kept = np.uint32(1 << (bits - 1)), np.uint32(0xFFFFFFFF >> bits << bits)
+        rounded = ((np.asarray(a).view(np.uint32) + half) & kept).view(np.float32)
+        with jax.default_matmul_precision("highest"):
+            assert least < abs(a @ a.T - rounded @ rounded.T).max() < most
 
 
 def test_races_are_found_where_there_are_some(code):

@@ -132,6 +132,8 @@ def test_what_is_refused():
         ([1, 2], "takes what hosts.run returned, got list"),
         (Hosts(Host(i) for i in range(9)), "up to 8 processes, got 9"),
         (Hosts([Host(0, calls=[Call("x", 0.0)] * 41)]), "up to 40 calls of a process, got 41"),
+        ({}, "no run in the dictionary"),
+        ({"late": late(), "wrong": [1]}, "takes what hosts.run returned, got list as 'wrong'"),
     ]:
         with pytest.raises(ValueError, match=f"^viz.processes: .*{said}"):
             viz.processes(wrong)
@@ -194,3 +196,36 @@ def test_in_a_browser(browser):
         assert figure.evaluate("figure => figure.scrollWidth <= figure.clientWidth")
     page = browser.open(markup, scripts=False)
     assert page.locator(".viz-bar:visible").count() == 0
+
+
+def test_several_runs_are_listed():
+    figure = viz.processes({"one is late": late(), "one dies": dead()})
+    assert list(figure) == ["one is late", "one dies"] and len(figure["one dies"].meetings) == 2
+    assert repr(figure) == f"one is late\n{viz.processes(late())!r}\n\none dies\n{viz.processes(dead())!r}"
+
+
+def test_one_of_several_is_chosen(browser):
+    markup = viz.processes(
+        {"one is late": late(), "<i>silent</i>": silent(), "one dies": dead()}
+    )._repr_html_()
+    page = browser.open(markup)
+    status, rows = page.locator(".viz-status"), page.locator(".viz-processes-row:visible")
+    assert status.inner_text().startswith("3 processes, 1 call.") and rows.count() == 3
+    page.locator(".viz-next").click()
+    assert status.inner_text().startswith("Call 1, step 0.") and page.locator(".viz-next").is_disabled()
+    page.locator("select").select_option("one dies")
+    assert status.inner_text().startswith("2 processes, 2 calls.") and rows.count() == 2
+    page.keyboard.press("End")
+    assert status.inner_text().startswith("Call 2, step 1. Without process 1")
+    assert page.locator("i.viz-now:visible").count() == 1 and page.locator(".viz-next").is_disabled()
+    page.locator("select").select_option("<i>silent</i>")
+    assert "0 calls" in status.inner_text() and page.locator(".viz-next").is_disabled()
+    assert browser.errors == []
+    page = browser.open(markup, scripts=False)  # all of them, with their names
+    assert page.locator(".viz-processes-row:visible").count() == 7
+    assert page.locator(".viz-processes-name:visible").all_inner_texts() == [
+        "one is late",
+        "<i>silent</i>",
+        "one dies",
+    ]
+    assert page.locator("select:visible").count() == 0

@@ -75,6 +75,19 @@ book/measuring#model-flop-utilization: mfu
 book/many_devices#does-jax-use-all-devices: multi gpu, multiple gpus, several gpus
 book/many_devices#four-layouts-of-one-model: data parallel, data parallelism, ddp, distributed training
 book/many_devices#tensor-parallelism-columns-then-rows: model parallel, model parallelism
+book/many_hosts#one-script-many-processes-jax-distributed-initialize: multi host, multihost, several machines, multi node, multinode, slurm
+book/many_hosts#global-arrays-from-local-parts: non-addressable devices, spans non-addressable
+book/many_hosts#logging-from-process-0-only: rank 0, log once, print once
+book/many_hosts#grain-tf-data-pytorch-the-same-with-a-loader: tf data, torch dataloader, pytorch dataloader
+book/many_hosts#checkpoints-restart-on-another-number-of-devices: elastic, resume with fewer gpus, preempted
+book/many_hosts#a-process-that-leaves-out-a-collective: training hangs, hang, hangs, deadlock, stuck
+book/many_hosts#a-process-that-dies: worker died, worker dies, heartbeat timeout
+book/pallas#when-not-to-write-a-kernel: custom kernel, write a kernel
+book/pallas#legal-blocks-and-operations-lower-for-a-tpu: unimplemented primitive, divisible by 8 and 128, compile for a tpu
+book/pallas#ragged-shapes-what-hangs-over-the-edge: kernel nan, mask a block
+book/pallas#order-and-races-interpretparams: race condition, data race, megacore
+book/pallas#gradients-custom-vjp: gradient of a kernel
+book/pallas#on-a-tpu-on-a-gpu-interpret-false: triton, mosaic
 book/faq#from-pytorch: pytorch, torch, coming from pytorch
 book/faq#why-is-the-first-call-slow: first call slow, slow first call, slow start
 book/faq#why-is-the-gradient-nan-where-the-result-is-fine: gradient nan, nan gradient, gradient is nan

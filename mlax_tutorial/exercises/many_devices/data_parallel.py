@@ -7,6 +7,7 @@ from jax.sharding import PartitionSpec as P
 
 from mlax_tutorial.checking import Exercise, Failed, guarding
 from mlax_tutorial.exercises.many_devices import _eight
+from mlax_tutorial.inspection import collectives
 
 
 def solution(loss, mesh):
@@ -61,6 +62,13 @@ def check(data_parallel):
     if rows != {4}:
         raise Failed(
             f"Right, but the loss is computed on {max(rows)} rows at once, not on the 4 of one device: share the batch out by `in_specs`."
+        )
+    size = sum(leaf.nbytes for leaf in jax.tree.leaves(result))
+    sent = sum(each.times * each.bytes for each in collectives.find(function, w, x, y))
+    if sent > size:
+        raise Failed(
+            f"Right, but the exchanges leave {sent} bytes on each device; loss and gradient have {size}. One mean over the devices is enough: "
+            "do not gather them, and do not average twice."
         )
     rows.clear()
     function = guarding.guard(data_parallel(watched, _eight.mesh(size=4)), "data_parallel")

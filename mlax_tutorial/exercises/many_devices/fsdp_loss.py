@@ -60,7 +60,7 @@ def check(fsdp_loss):
         most = max(each.bytes for each in gathered)
         raise Failed(
             f"One exchange brings {most:,} bytes of weights to each device; a layer has {layer:,}. Gather a layer where it is used: "
-            "otherwise each device holds the whole model for a while."
+            "otherwise the forward pass needs the whole model at once."
         )
     reduced = sum(each.times * each.bytes for each in found if each.kind == "all-reduce")
     if reduced > layer / 2:
@@ -69,7 +69,7 @@ def check(fsdp_loss):
             "a reduce-scatter: gather with it, and the gradient arrives in shares."
         )
     if any(each.bytes == x.nbytes for each in gathered):
-        raise Failed("Right, but the batch is gathered, so each device computes all of it: average the losses instead.")  # fmt: skip
+        raise Failed("Right, but the batch is gathered, or what was made of it. In fully sharded training weights travel and rows stay: average the losses instead.")  # fmt: skip
     total = sum(each.times * each.bytes for each in gathered)
     if total > 2 * LAYERS * layer:
         raise Failed(f"Right, but {total:,} bytes are gathered. The weights have {LAYERS * layer:,}: once forward and once backward is enough.")  # fmt: skip

@@ -44,7 +44,7 @@ def check(ring_sum):
         if others:
             raise Failed(f"The sum is right, but it is made by an {others[0]}. Use nothing but `ppermute`.")
         steps, moved = counts["collective-permute"]
-        if steps > size - 1 or moved > (size - 1) * x[0].nbytes:
+        if moved > (size - 1) * x[0].nbytes:  # more steps with smaller pieces are welcome
             raise Failed(
                 f"The sum is right. On {size} devices it sends {moved} bytes from each, in {steps} steps; "
                 f"{size - 1} steps of {x[0].nbytes} bytes do."

@@ -27,6 +27,8 @@ def _program(global_batch, size, axis, images):
     asked, wrong = [], []
 
     def read(rows):
+        if not isinstance(rows, (np.ndarray, jax.Array)):
+            wrong.append(f"a {type(rows).__name__}")
         rows = np.asarray(rows)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
             wrong.append(f"{rows.dtype}, shape {rows.shape}")

@@ -83,6 +83,11 @@ def check(rows_at):
         raise Failed(
             "The first batch of each epoch holds the same rows: shuffle all rows, not those of each batch."
         )
+    if missing := set(range(size)) - set(np.concatenate([rows(step) for step in range(48)]).tolist()):
+        raise Failed(
+            f"In twelve epochs some rows never come, such as {min(missing)}: shuffle all `size` rows, and leave out what remains of this order.",
+            got=sorted(missing),
+        )
     _other_sizes(rows_at, epoch)
     _killed(rows_at, size, batch_size)
 

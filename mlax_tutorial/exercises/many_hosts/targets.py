@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from mlax_tutorial.checking import Exercise, Failed
+from mlax_tutorial.checking import Exercise, Failed, checks
 from mlax_tutorial.exercises.many_hosts import _two
 
 
@@ -85,7 +85,24 @@ def check(targets):
                 )
             if divided != right:
                 raise Failed(f"On {size} devices the first axis of {name!r}, {asked.shape}, that can be divided is axis {right[0]}.", got=leaf.sharding.spec)  # fmt: skip
+    _nested(targets)
     _restart(targets)
+
+
+def _nested(targets):
+    """A tree of another kind."""
+    mesh, leaf = AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,)), _outline()["half"]
+    outline = [leaf, ({"deep": leaf}, leaf)]
+    with checks.says(
+        "Right for a dict of leaves, but not for a list of a leaf and a tuple: `jax.tree.map` goes through any tree."
+    ):
+        found = targets(outline, mesh)
+        if jax.tree.structure(found) != jax.tree.structure(outline):
+            raise Failed("The targets must be a tree built like the outline.", got=found)
+        for each in jax.tree.leaves(found):
+            spec = getattr(getattr(each, "sharding", None), "spec", ())
+            if [axis for axis, part in enumerate(spec) if part is not None] != [1]:
+                raise Failed("A leaf of this tree has another target than in a dict.", got=each)
 
 
 def _placed(whole, sharding):

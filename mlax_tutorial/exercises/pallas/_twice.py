@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -119,6 +120,39 @@ def no_race(call):
             "block of its own for each core.",
             shown=[("dimension_semantics", str(semantics_of(call)))],
         )
+
+
+def stays(call):
+    """A block of an output is left for good: no later step comes back to it."""
+    for mapping in call.params["grid_mapping"].block_mappings_output:
+        seen, last = {}, None
+        for step in np.ndindex(*grid(call)):
+            block = _index(mapping, step)
+            if block != last and block in seen:
+                raise Failed(
+                    f"Interpreted, the numbers are right. But in the grid {grid(call)} steps {seen[block]} and {step} both write block {block} of "
+                    f"an output, and those between them write others. A TPU copies a block out when the next step writes another, and never in: "
+                    "what was added up is lost. (`interpret=pltpu.InterpretParams()` shows it.) Put the axes last that the output's index map leaves out."
+                )
+            seen[block], last = step, block
+
+
+_WORK = "dot_general", "reduce_sum", "reduce_max", "cumsum", "exp"
+
+
+def at_work(function, *args, size=None):
+    """The kernels do the work: no sum, product or exponential of an array as large as the first argument stands outside of them."""
+    size = size or args[0].size
+    program = jax.make_jaxpr(functools.partial(function, interpret=True))(*args)
+    for path, equation in jaxprs.walk(program):
+        if equation.primitive.name not in _WORK or any("pallas_call" in step for step in path):
+            continue
+        if (shape := max((each.aval.shape for each in equation.invars), key=math.prod)) and math.prod(
+            shape
+        ) >= size:
+            raise Failed(
+                f"Right, but XLA does the work: `{equation.primitive.name}` of an array of shape {shape} stands outside of the kernel."
+            )
 
 
 def semantics_of(call):

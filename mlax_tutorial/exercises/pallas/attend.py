@@ -87,7 +87,10 @@ def check(attend):
     if not _twice.close(function(*low), plain(*low), 1e-2):
         raise Failed("For logits that are all far below zero the result is wrong: begin with a largest logit of minus infinity.", got=function(*low))  # fmt: skip
     _twice.legal(attend, q, k, v)
-    _twice.no_race(_twice.calls(attend, q, k, v)[0])
+    _twice.at_work(attend, q, k, v)
+    call, *_ = _twice.calls(attend, q, k, v)
+    _twice.no_race(call)
+    _twice.stays(call)
     # So many that a division by 63, or by 127, gives one step more.
     queries, keys = 63 * 64, 127 * 128
     long = [jax.ShapeDtypeStruct((rows, 128), jnp.float32) for rows in (queries, keys, keys)]

@@ -89,6 +89,8 @@ def check(block_sizes):
         found = lowers(m, k, n, *blocks)
         if not found:
             raise Failed("With these blocks the product does not lower for a TPU.", input=given, got=blocks, shown=[("JAX says", found.error)])  # fmt: skip
+        if any(block % 128 for block in blocks):
+            raise Failed("Each block size should be a multiple of 128, as the task says. (A TPU would take other sizes for `bm` alone.)", input=given, got=blocks)  # fmt: skip
         if held(*blocks) > vmem:
             raise Failed(
                 f"These blocks need {held(*blocks):,} bytes of VMEM, and there are {vmem:,}. While one block is used, the next is copied, so "

@@ -79,7 +79,8 @@ def check(column_sums):
     if not np.allclose(got, wanted, atol=1e-4, equal_nan=True):
         raise Failed("For 5 rows the sums are wrong.", expected=wanted, got=got)
     _twice.legal(column_sums, jax.ShapeDtypeStruct((20, 128), jnp.float32))
-    (call, *_) = _twice.calls(column_sums, jax.ShapeDtypeStruct((100, 128), jnp.float32))
+    _twice.at_work(column_sums, jax.ShapeDtypeStruct((100, 256), jnp.float32))
+    (call, *_) = _twice.calls(column_sums, jax.ShapeDtypeStruct((100, 256), jnp.float32))
     steps = _twice.grid(call)
     if np.prod(steps, dtype=int) < 13:
         raise Failed(
@@ -88,6 +89,8 @@ def check(column_sums):
         )
     for each in (call, *_twice.calls(column_sums, jax.ShapeDtypeStruct((16, 128), jnp.float32))):
         _twice.inside(each)
+        _twice.no_race(each)
+        _twice.stays(each)
 
 
 exercise = Exercise(

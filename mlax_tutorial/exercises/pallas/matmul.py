@@ -81,9 +81,11 @@ def check(matmul):
     if narrow.shape != (128, 128):
         raise Failed(f"For a y of 128 columns the result has the shape {narrow.shape}, and not (128, 128).")
     _twice.legal(matmul, x, y)
+    _twice.at_work(matmul, x, y)
     call, *_ = _twice.calls(matmul, x, y)
     _twice.inside(call)
     _twice.no_race(call)
+    _twice.stays(call)
     if np.prod(_twice.grid(call), dtype=int) < 8:
         raise Failed(
             f"Right, but the grid is {_twice.grid(call)}: with blocks of 128 x 128 there are 1 x 2 blocks of the result, and 4 steps of k "

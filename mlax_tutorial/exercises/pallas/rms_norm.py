@@ -129,9 +129,11 @@ def check(rms_norm):
         raise Failed(
             "Right, but no kernel gives both cotangents: one pass over the rows makes dx and adds up dscale. Let it have two outputs."
         )
+    _twice.at_work(lambda x, scale, g, interpret: jax.vjp(functools.partial(rms_norm, interpret=interpret), x, scale)[1](g), x, scale, g)  # fmt: skip
     for call in called:
         _twice.inside(call)
         _twice.no_race(call)
+        _twice.stays(call)
         if np.prod(_twice.grid(call), dtype=int) < 8:
             raise Failed(
                 f"Right, but 64 rows should be 8 blocks of 8 rows, and a grid is {_twice.grid(call)}."

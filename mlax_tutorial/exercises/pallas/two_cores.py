@@ -68,6 +68,8 @@ def check(two_cores):
             shown=[("grid", str(_twice.grid(call))), ("dimension_semantics", str(_twice.semantics_of(call)))],
         )
     _twice.legal(two_cores, x)
+    _twice.at_work(two_cores, x)
+    _twice.stays(call)
 
 
 exercise = Exercise(

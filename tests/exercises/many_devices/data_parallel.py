@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
@@ -85,6 +86,15 @@ def own_mesh(loss, mesh):
         return jax.lax.pmean(loss(w, x, y), "devices")
 
     return jax.shard_map(jax.value_and_grad(local), mesh=mesh, in_specs=SPECS, out_specs=P())
+
+
+@answers.wrong("One mean over the devices is enough")
+def gathers_the_gradients(loss, mesh):
+    def local(w, x, y):
+        both = jax.lax.all_gather(jax.value_and_grad(loss)(w, x, y), "devices")
+        return jax.tree.map(lambda leaves: jnp.mean(leaves, axis=0), both)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P(), check_vma=False)
 
 
 @answers.wrong("must return a pair")
@@ -289,3 +299,16 @@ def divided_first(loss, mesh):
         return jax.lax.psum(value, "devices"), gradient
 
     return step
+
+
+@answers.right
+def weights_made_varying(loss, mesh):
+    def vary(leaf):
+        if hasattr(jax.lax, "pcast"):
+            return jax.lax.pcast(leaf, "devices", to="varying")
+        return jax.lax.pvary(leaf, "devices")
+
+    def local(w, x, y):
+        return jax.lax.pmean(jax.value_and_grad(loss)(jax.tree.map(vary, w), x, y), "devices")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P())

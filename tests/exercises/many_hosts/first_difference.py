@@ -72,6 +72,14 @@ def one_behind_the_other(tree):
             return jax.tree_util.keystr(path)
 
 
+@answers.wrong("All copies are equal")
+def by_hash(tree):
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        found = multihost_utils.process_allgather(np.int32(hash(np.asarray(leaf).tobytes()) % 2**31))
+        if (found != found[0]).any():
+            return jax.tree_util.keystr(path)
+
+
 @answers.wrong("give the first")
 def the_last_of_two(tree):
     found = None
@@ -199,6 +207,15 @@ def one_nan_or_both(tree):
         return ((copies != copies[0]) & ~((copies != copies) & (copies[0] != copies[0]))).any()
 
     return search(tree, differ)
+
+
+@answers.right
+def with_the_first(tree):
+    paths = jax.tree_util.tree_leaves_with_path(tree)
+    mine = [np.asarray(leaf) for _, leaf in paths]
+    differ = [unlike(one, multihost_utils.broadcast_one_to_all(one)) for one in mine]
+    found = multihost_utils.process_allgather(np.array(differ)).any(axis=0)
+    return jax.tree_util.keystr(paths[int(np.argmax(found))][0]) if found.any() else None
 
 
 @answers.right

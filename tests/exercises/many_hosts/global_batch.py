@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 
 from mlax_tutorial.exercises.many_hosts.global_batch import exercise
@@ -97,6 +98,13 @@ def numbers_of_a_division(read, size, sharding):
 
 
 @answers.wrong("takes an array of integers")
+def a_list(read, size, sharding):
+    mine = size // jax.process_count()
+    first = jax.process_index() * mine
+    return jax.make_array_from_process_local_data(sharding, read(list(range(first, first + mine))))
+
+
+@answers.wrong("takes an array of integers")
 def row_by_row(read, size, sharding):
     mine = size // jax.process_count()
     rows = [read(np.asarray(jax.process_index() * mine + i)) for i in range(mine)]
@@ -157,6 +165,12 @@ def a_row_twice_for_its_shape(read, size, sharding):
 def with_global_shape(read, size, sharding):
     rows = read(np.split(np.arange(size), jax.process_count())[jax.process_index()])
     return jax.make_array_from_process_local_data(sharding, rows, (size, *rows.shape[1:]))
+
+
+@answers.right
+def host_local(read, size, sharding):
+    rows = read(np.split(np.arange(size), jax.process_count())[jax.process_index()])
+    return multihost_utils.host_local_array_to_global_array(rows, sharding.mesh, sharding.spec)
 
 
 @answers.right

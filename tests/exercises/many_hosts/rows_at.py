@@ -1,6 +1,7 @@
 """Answers to the exercise many_hosts.rows_at."""
 
 import functools
+import random
 
 import jax
 import numpy as np
@@ -168,6 +169,13 @@ def batches_of_one_order(step, size, batch_size, process_index, process_count):
     return part(np.random.RandomState(step).permutation(rows), process_index, process_count)
 
 
+@answers.wrong("some rows never come")
+def shuffles_whole_batches_only(step, size, batch_size, process_index, process_count):
+    steps = size // batch_size
+    order = np.random.RandomState([0, step // steps]).permutation(steps * batch_size)
+    return cut(order, step, size, batch_size, process_index, process_count)
+
+
 last = {}
 
 
@@ -205,6 +213,13 @@ def kept_by_functools(step, size, batch_size, process_index, process_count):
 def sorted_numbers(step, size, batch_size, process_index, process_count):
     order = np.argsort(np.random.RandomState(step // (size // batch_size)).rand(size))
     return cut(order, step, size, batch_size, process_index, process_count)
+
+
+@answers.right
+def by_python(step, size, batch_size, process_index, process_count):
+    order = list(range(size))
+    random.Random(step // (size // batch_size)).shuffle(order)
+    return cut(np.array(order), step, size, batch_size, process_index, process_count)
 
 
 @answers.right

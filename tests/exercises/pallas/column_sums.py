@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
 
 from mlax_tutorial.exercises.pallas.column_sums import exercise
 from tests.exercises.answers import Answers
@@ -110,6 +111,88 @@ def in_one_step(x, interpret=True):
     )(x)
 
 
+def in_columns(x, interpret, rows_last, semantics=None):
+    """Blocks of 8 rows and 128 columns."""
+    length, columns = x.shape
+    order = (lambda j, i: (i, j)) if rows_last else lambda i, j: (i, j)
+    grid = (columns // 128, pl.cdiv(length, 8)) if rows_last else (pl.cdiv(length, 8), columns // 128)
+
+    def kernel(x_ref, sums_ref):
+        step = pl.program_id(1 if rows_last else 0)
+
+        @pl.when(step == 0)
+        def _():
+            sums_ref[...] = jnp.zeros_like(sums_ref)
+
+        row = 8 * step + jax.lax.broadcasted_iota(jnp.int32, (8, 128), 0)
+        sums_ref[...] += jnp.where(row < length, x_ref[...], 0).sum(axis=0, keepdims=True)
+
+    return pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((1, columns), x.dtype),
+        grid=grid,
+        in_specs=[pl.BlockSpec((8, 128), order)],
+        out_specs=pl.BlockSpec((1, 128), lambda *step: (0, order(*step)[1])),
+        compiler_params=pltpu.CompilerParams(dimension_semantics=semantics),
+        interpret=interpret,
+    )(x)
+
+
+@answers.wrong("Put the axes last")
+def columns_run_fastest(x, interpret=True):
+    return in_columns(x, interpret, rows_last=False)
+
+
+@answers.wrong("A race")
+def rows_at_once(x, interpret=True):
+    return in_columns(x, interpret, rows_last=True, semantics=("parallel", "parallel"))
+
+
+@answers.right
+def rows_run_fastest(x, interpret=True):
+    return in_columns(x, interpret, rows_last=True, semantics=("parallel", "arbitrary"))
+
+
+@answers.wrong("XLA does the work")
+def summed_outside(x, interpret=True):
+    """The kernel copies."""
+
+    def kernel(x_ref, y_ref):
+        y_ref[...] = x_ref[...]
+
+    rows = pl.BlockSpec((8, x.shape[1]), lambda i: (i, 0))
+    copied = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct(x.shape, x.dtype),
+        grid=(pl.cdiv(len(x), 8),),
+        in_specs=[rows],
+        out_specs=rows,
+        interpret=interpret,
+    )(x)
+    return copied.sum(axis=0, keepdims=True)
+
+
+@answers.right
+def a_sum_for_each_block(x, interpret=True):
+    """Added up outside: an eighth of the numbers is left."""
+    length, columns = x.shape
+    steps = pl.cdiv(length, 8)
+
+    def kernel(x_ref, sums_ref):
+        row = 8 * pl.program_id(0) + jax.lax.broadcasted_iota(jnp.int32, (8, columns), 0)
+        sums_ref[0] = jnp.where(row < length, x_ref[...], 0).sum(axis=0, keepdims=True)
+
+    sums = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((steps, 1, columns), x.dtype),
+        grid=(steps,),
+        in_specs=[pl.BlockSpec((8, columns), lambda i: (i, 0))],
+        out_specs=pl.BlockSpec((1, 1, columns), lambda i: (i, 0, 0)),
+        interpret=interpret,
+    )(x)
+    return sums.sum(axis=0)
+
+
 @answers.wrong()
 def a_mean(x, interpret=True):
     return summed(x, interpret, where) / x.shape[0]
@@ -139,8 +222,6 @@ def by_tens(x, interpret=True):
         @pl.when(pl.program_id(0) == pl.num_programs(0) - 1)
         def _():
             sums_ref[...] = total[...].sum(axis=0, keepdims=True)
-
-    from jax.experimental.pallas import tpu as pltpu
 
     return pl.pallas_call(
         kernel,

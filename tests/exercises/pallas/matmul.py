@@ -161,6 +161,31 @@ def into_a_float32_output(x, y, interpret=True):
     return result.astype(x.dtype)
 
 
+@answers.wrong("Put the axes last")
+def k_is_not_last(x, y, interpret=True):
+    """Interpreted it adds up; a TPU loses each block of the result when the next one comes."""
+
+    def kernel(x_ref, y_ref, o_ref):
+        @pl.when(pl.program_id(0) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += jnp.dot(x_ref[...], y_ref[...], preferred_element_type=jnp.float32)
+
+    result = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((x.shape[0], y.shape[1]), jnp.float32),
+        grid=(x.shape[1] // 128, x.shape[0] // 128, y.shape[1] // 128),
+        in_specs=[
+            pl.BlockSpec((128, 128), lambda k, i, j: (i, k)),
+            pl.BlockSpec((128, 128), lambda k, i, j: (k, j)),
+        ],
+        out_specs=pl.BlockSpec((128, 128), lambda k, i, j: (i, j)),
+        interpret=interpret,
+    )(x, y)
+    return result.astype(x.dtype)
+
+
 answers.equivalent(
     "m // 128 -> m // 127",
     "n // 128 -> n // 127",

@@ -94,6 +94,37 @@ def sums_outside(x, scale, interpret=True):
     return norm(x, scale)
 
 
+@answers.wrong("XLA does the work")
+def mean_outside(x, scale, interpret=True):
+    """The kernel only multiplies."""
+    block = pl.BlockSpec((8, x.shape[1]), lambda i: (i, 0))
+    whole = pl.BlockSpec((1, x.shape[1]), lambda i: (0, 0))
+
+    def multiply(x_ref, r_ref, scale_ref, y_ref):
+        y_ref[...] = x_ref[...] * r_ref[...] * scale_ref[...]
+
+    inner = norm_with(rule=True)
+
+    @jax.custom_vjp
+    def norm(x, scale):
+        return forward(x, scale)[0]
+
+    def forward(x, scale):
+        r = jnp.broadcast_to(jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6), x.shape)
+        y = pl.pallas_call(
+            multiply,
+            out_shape=x,
+            grid=(len(x) // 8,),
+            in_specs=[block, block, whole],
+            out_specs=block,
+            interpret=interpret,
+        )(x, r, scale)
+        return y, (x, scale)
+
+    norm.defvjp(forward, lambda saved, g: jax.vjp(lambda x, s: inner(x, s, interpret), *saved)[1](g))
+    return norm(x, scale)
+
+
 answers.wrong("by `jax.custom_vjp`")(named("no_rule", rule=False))
 answers.wrong("not multiplied by `scale`")(named("no_scale", forward=lambda x, scale: formula(x, 1.0)))
 answers.wrong("does not subtract the mean")(

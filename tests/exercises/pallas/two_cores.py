@@ -111,6 +111,21 @@ def half_of_the_rows_at_once(x, interpret=True):
     return sums[::8].sum(axis=0, keepdims=True)
 
 
+@answers.wrong("Put the axes last")
+def cores_take_turns(x, interpret=True):
+    """On one core, the blocks of the two are left and come back."""
+    steps = x.shape[0] // 16
+    return summed(
+        x,
+        interpret,
+        ("arbitrary", "parallel"),
+        grid=(steps, 2),
+        x_map=lambda i, c: (c * steps + i, 0),
+        o_map=lambda i, c: (c, 0),
+        start=lambda i, c: i == 0,
+    )
+
+
 @answers.right
 def every_other_block(x, interpret=True):
     return summed(x, interpret, BOTH, x_map=lambda c, i: (2 * i + c, 0))

@@ -5,6 +5,7 @@ the first of the others, and so on, as a computation over the devices of all doe
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 from mlax_tutorial.inspection import hosts
 from mlax_tutorial.viz.figures.processes import page
@@ -73,13 +74,23 @@ class Processes:
         self.meetings = [_meeting(run, index) for index in range(longest)]
 
     def _repr_html_(self):
-        return page.write(self)
+        return page.write({"": self})
 
     def __repr__(self):
         return page.listing(self)
 
 
-def processes(run: hosts.Hosts) -> Processes:
+class Runs(dict):
+    """Several `Processes` by their names, which `processes` made: a figure in which one is chosen, or their listings."""
+
+    def _repr_html_(self):
+        return page.write(self)
+
+    def __repr__(self):
+        return "\n\n".join(f"{name}\n{figure!r}" for name, figure in self.items())
+
+
+def processes(run: hosts.Hosts | Mapping[str, hosts.Hosts]) -> Processes | Runs:
     """Show who waited for whom in a run of several processes, and whose numbers differ from the others'.
 
     A row for each process, and in it the calls that it made by `hosts.call`. A call is taken for a computation over the devices of all processes: it
@@ -87,10 +98,10 @@ def processes(run: hosts.Hosts) -> Processes:
     either. If their results claim to be the same on all devices, the processes' own numbers are compared.
 
     Args:
-      run: what `hosts.run` returned.
+      run: what `hosts.run` returned; or several of these by names that say what happened, among which the reader chooses.
 
     Returns:
-      A `Processes`: as the last expression of a cell it is a figure to step through. It has ``meetings``, too.
+      A `Processes`: as the last expression of a cell it is a figure to step through. It has ``meetings``, too. Of several runs, a dictionary of them.
 
     Raises:
       ValueError: if it is not the result of `hosts.run`, or there are more processes or calls than a figure can show.
@@ -105,14 +116,22 @@ def processes(run: hosts.Hosts) -> Processes:
       >>> [(meeting.number, meeting.names) for meeting in figure.meetings]
       [(1, {'mine': [0, 1]})]
     """
+    if isinstance(run, Mapping):
+        if not run:
+            raise ValueError("viz.processes: there is no run in the dictionary")
+        return Runs((str(name), _one(each, f" as {str(name)!r}")) for name, each in run.items())
+    return _one(run)
+
+
+def _one(run, where=""):
     if not (isinstance(run, list) and run and all(isinstance(host, hosts.Host) for host in run)):
-        raise ValueError(f"viz.processes: takes what hosts.run returned, got {type(run).__name__}")
+        raise ValueError(f"viz.processes: takes what hosts.run returned, got {type(run).__name__}{where}")
     if len(run) > MOST_PROCESSES:
-        raise ValueError(f"viz.processes: shows up to {MOST_PROCESSES} processes, got {len(run)}")
+        raise ValueError(f"viz.processes: shows up to {MOST_PROCESSES} processes, got {len(run)}{where}")
     most = max(len(host.calls) for host in run)
     if most > MOST_CALLS:
         raise ValueError(
-            f"viz.processes: shows up to {MOST_CALLS} calls of a process, got {most}: run fewer steps"
+            f"viz.processes: shows up to {MOST_CALLS} calls of a process, got {most}{where}: run fewer steps"
         )
     return Processes(run)
 

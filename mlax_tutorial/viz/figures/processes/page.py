@@ -5,7 +5,7 @@ import itertools
 import math
 
 from mlax_tutorial.inspection.timing import in_words
-from mlax_tutorial.viz.figures import markup
+from mlax_tutorial.viz.figures import controls, markup
 from mlax_tutorial.viz.figures.markup import counted, listed
 
 SHORT = 5e-4  # seconds; shorter than this, times are drawn to scale, longer ones by their logarithm
@@ -17,11 +17,36 @@ def listing(figure) -> str:
     return "\n".join([_summary(figure), *(said(figure, meeting) for meeting in figure.meetings)])
 
 
-def write(figure) -> str:
-    """The figure as HTML."""
+def write(runs) -> str:
+    """The figure of one run or several, by their names, as HTML."""
+    most = max(len(figure.meetings) for figure in runs.values())
+    caption = (
+        "A row for each process, and in it the calls that it made, from left to right in time; calls one above the other belong together. "
+        "Waits of different lengths get more alike in the drawing: it goes by the logarithm of time."
+    )
+    several = len(runs) > 1
+    body = "\n".join(
+        [
+            controls.row(controls.choice("What happens", runs)) if several else "",
+            markup.bar(most, "call", "Calls") if most else "",
+            *(_run(figure, name if several else "") for name, figure in runs.items()),
+        ]
+    )
+    data = [
+        [_summary(figure), *(said(figure, meeting) for meeting in figure.meetings)]
+        for figure in runs.values()
+    ]
+    label = "; ".join(
+        f"{name}: {_summary(figure)}" if several else _summary(figure) for name, figure in runs.items()
+    )
+    return markup.frame(
+        "processes", body, label, caption=caption, script=bool(most) or several, data=data, tuned=several
+    )
+
+
+def _run(figure, name):
+    """One run: a row for each process, and all calls in words."""
     place = _axis(figure)
-    summary = _summary(figure)
-    rows = "".join(_row(figure, host, place) for host in figure.run)
     words = "".join(f"<li>{html.escape(said(figure, meeting))}</li>" for meeting in figure.meetings)
     kinds = {kind for meeting in figure.meetings for kind in _kinds(figure, meeting)}
     legend = "".join(
@@ -29,22 +54,18 @@ def write(figure) -> str:
         for kind, text in LEGEND.items()
         if kind in kinds
     )
-    caption = (
-        "A row for each process, and in it the calls that it made, from left to right in time; calls one above the other belong together. "
-        "Waits of different lengths get more alike in the drawing: it goes by the logarithm of time."
-    )
-    count = len(figure.meetings)
-    body = "\n".join(
+    return "\n".join(
         [
+            '<div class="viz-processes-run">',
+            f'<p class="viz-processes-name"><b>{html.escape(name)}</b></p>' if name else "",
             f'<ul class="viz-processes-legend" aria-label="Bars">{legend}</ul>' if legend else "",
-            markup.bar(count, "call", "Calls") if count else f"<p>{html.escape(summary)}</p>",
-            rows,
+            "" if figure.meetings else f"<p>{html.escape(_summary(figure))}</p>",
+            *(_row(figure, host, place) for host in figure.run),
             _ticks(figure, place),
-            f"<details><summary>All calls in words</summary><ol>{words}</ol></details>" if count else "",
+            f"<details><summary>All calls in words</summary><ol>{words}</ol></details>" if words else "",
+            "</div>",
         ]
     )
-    data = [summary, *(said(figure, meeting) for meeting in figure.meetings)]
-    return markup.frame("processes", body, summary, caption=caption, script=bool(count), data=data)
 
 
 LEGEND = {
