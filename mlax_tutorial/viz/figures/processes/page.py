@@ -202,7 +202,7 @@ def _row(figure, host, place):
     last = place(host.seconds)
     bars.append(f'<b class="viz-processes-end viz-processes-{host.status}" style="left:{last:.2f}%"></b>')
     return (
-        f'<div class="viz-processes-row"><p><b>process {host.process}</b> {html.escape(_end(host))}</p>'
+        f'<div class="viz-processes-row"><div><b>process {host.process}</b> {html.escape(_end(host))}</div>'
         f'<div class="viz-processes-lane" role="img" aria-label="{markup.attribute(_lane(figure, host))}">{"".join(bars)}</div></div>'
     )
 
