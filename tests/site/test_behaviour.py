@@ -48,7 +48,8 @@ def test_the_theme_toggles_and_is_remembered(page):
         """Theme and colour of the page, read at once, when no transition is under way any more."""
         return tuple(
             page.evaluate("""async () => {
-            await Promise.allSettled(document.getAnimations().map(animation => animation.finished));
+            const ended = Promise.allSettled(document.getAnimations().map(animation => animation.finished));
+            await Promise.race([ended, new Promise(done => setTimeout(done, 20_000))]);  // should no frame be drawn
             return [document.documentElement.dataset.theme, getComputedStyle(document.body).backgroundColor];
         }""")
         )
